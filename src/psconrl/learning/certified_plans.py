@@ -57,6 +57,8 @@ class CertifiedPlans:
             if tried.hope < chosen.hope:
                 chosen, last = tried, found.policy
         self.last = last
+        if recovery is not None:
+            self.biases = _biases(chosen)
         return chosen
 
     def _exploring(self, certifier: Certifier, found: Certified, view: View) -> Certified:
@@ -121,7 +123,7 @@ class CertifiedPlans:
                 self.prices, self.potential = np.maximum(found.multipliers, 0.0), found.potential.copy()
             policy = np.where(view.known[:, None], found.policy, self.baseline)
             tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self.biases)
-            self.biases = np.array([case.bias for case in tried.cases]).reshape(-1, self.baseline.shape[0])
+            self.biases = _biases(tried)
             over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
             if certifier.holds(tried):
                 yield tried
@@ -136,15 +138,16 @@ class CertifiedPlans:
 
         The other one is the baseline, the last policy, or one between the last policy and a plan.
         """
+        recovery = _biases(alone)
         yield self._improved(certifier, alone, view)
-        anchor = certifier.certify_alone(self.last, view, self.biases)
+        anchor = certifier.certify_tightly(self.last, recovery, view, self.biases)
         if anchor is None:
-            anchor = certifier.certify_alone(self.baseline, view, self.biases)
+            anchor = certifier.certify_tightly(self.baseline, recovery, view, recovery)
         if anchor is None:
             return
         yield self._improved(certifier, anchor, view)
         for _ in range(SAFE_STEPS):
-            self.biases = np.array([case.bias for case in anchor.cases]).reshape(-1, self.baseline.shape[0])
+            self.biases = _biases(anchor)
             costs = np.concatenate([self._hopes(view)[None], self._fears(view)])
             try:
                 found = plan_unexplained(
@@ -156,7 +159,7 @@ class CertifiedPlans:
                 self.potential = found.potential.copy()
             for share in STEP_SHARES:
                 tried = anchor.policy + share * (found.policy - anchor.policy)
-                certified = certifier.certify_alone(tried, view, self.biases)
+                certified = certifier.certify_tightly(tried, recovery, view, self.biases)
                 if certified is not None:
                     anchor = certified
                     yield self._improved(certifier, anchor, view)
@@ -182,3 +185,8 @@ class CertifiedPlans:
         """Put back what ``state`` returned; older files have no last policy."""
         for name, value in self.state().items():
             setattr(self, name, saved_floats(state.get(name, value), value.shape, name, infinite=True))
+
+
+def _biases(found: Certified) -> Floats:
+    """Return the functions h (m, S) of a certificate."""
+    return np.array([case.bias for case in found.cases]).reshape(-1, len(found.policy))

@@ -12,7 +12,7 @@ from psconrl.planning.pessimism import BOUND_SWEEPS, WorstCase, worst_average
 
 SELDOM = 1 / 3  # in a known state, the exploration probability is at most visits to the power of minus this
 HALVINGS = 6  # bisection steps for the share of the safe policy in a mixture
-TIGHT_SWEEPS = 400  # of value iteration, if the bound is not compared with a threshold
+TIGHT_SWEEPS = 1000  # of value iteration, if the bound is not compared with a threshold
 WITHIN = 1.0 - 1e-9  # share of the allowed exploration that is used, so that rounding does not exceed it
 
 
@@ -103,12 +103,24 @@ class Certifier:
             return np.array([case.span for case in chosen.cases])
         return self.spans.copy()
 
-    def certify_alone(self, policy: Floats, view: View, biases: Floats) -> Certified | None:
-        """Return a policy with the least bounds that the iteration finds, without the baseline; None if too large."""
-        nowhere = np.zeros(len(policy), dtype=np.bool_)
-        found = self.certify(policy, nowhere, view, biases, within=False)
-        played = [(policy * case.values).sum(axis=1) - case.bias for case in found.cases]
-        return replace(found, played=np.array(played).reshape(-1, len(policy))) if self.holds(found) else None
+    def certify_tightly(self, policy: Floats, recovery: Floats, view: View, biases: Floats) -> Certified | None:
+        """Return a policy with the least bounds that the iteration finds; None if they are too large.
+
+        It plays the baseline where one of its pairs is not known, with ``recovery`` (m, S) as in ``recovering``.
+        """
+        relying: Bools = ((policy > 0.0) & ~view.pairs).any(axis=1)
+        if relying.all():
+            return None
+        policy = np.where(relying[:, None], self.baseline, policy)
+        found = self.certify(policy, relying, view, biases, within=False)
+        if not self.holds(found):
+            return None
+        cases, played = [], []
+        for case, h, bound in zip(found.cases, recovery, self.promised, strict=True):
+            bias = np.where(relying, case.bias[~relying].max() + h, case.bias)
+            cases.append(replace(case, bias=bias))
+            played.append(np.where(relying, bound, (policy * case.values).sum(axis=1) - bias))
+        return replace(found, cases=tuple(cases), played=np.array(played).reshape(-1, len(policy)))
 
     def exploring_share(self, found: Certified, view: View) -> Floats:
         """Return the probability with which the least tried action may be taken in every state, (S,)."""

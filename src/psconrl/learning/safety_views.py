@@ -26,6 +26,7 @@ class View(NamedTuple):
     paid: tuple[Floats | None, ...]  # (m) of (S*A, W): what the outcomes of the noise add to them, or None
     means: Floats  # (m, S, A) expected costs in the model, or upper bounds of them
     worst: Floats  # (m, S, A) upper bounds of the expected costs
+    pairs: Bools  # (S, A) whose distribution is known, up to a share of its mass
     known: Bools  # (S,) where plans do not need the baseline
     own: Bools  # (S,) where the transitions of the baseline are known, too
     model: CMDP  # the estimated model
@@ -66,7 +67,8 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
     """
     S, A = counts.n_states, counts.n_actions
     distributions = Intervals.of(counts, log_inverse)
-    known, own = _known((distributions.doubtful <= KNOWN_MASS).reshape(S, A), question)
+    pairs: Bools = (distributions.doubtful <= KNOWN_MASS).reshape(S, A)
+    known, own = _known(pairs, question)
     seen, visits = counts.moves, counts.visits
     times = np.diff(seen.indptr)
     untried = np.flatnonzero(visits == 0)
@@ -84,7 +86,7 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
         available=known[:, None] | (question.baseline > 0),
     )
     nothing = (None,) * len(highest)
-    return View(distributions, highest, nothing, highest, highest, known, own, model, counts.pairs)
+    return View(distributions, highest, nothing, highest, highest, pairs, known, own, model, counts.pairs)
 
 
 class NoiseKnowledge:
@@ -102,7 +104,6 @@ class NoiseKnowledge:
             for paid in (structure.paid(i) for i in range(len(structure.fixed_costs)))
         )
         self.ranges = np.array([self._range(i, possible) for i in range(len(self._paid))])
-        # Pairs with the same context reveal the same, up to what the next state hides.
         self._n_contexts = structure.randomness.n_contexts
 
     def _range(self, i: int, possible: Bools) -> tuple[float, float]:
@@ -122,7 +123,8 @@ class NoiseKnowledge:
         fixed = structure.fixed_costs[1:].reshape(-1, S, A)
         costs = structure.costs(bounds.parameters)
         doubtful = 1.0 - bounds.certain(self._sizes)
-        known, own = _known((doubtful[self._contexts] <= KNOWN_MASS).reshape(S, A), question)
+        pairs: Bools = (doubtful[self._contexts] <= KNOWN_MASS).reshape(S, A)
+        known, own = _known(pairs, question)
         by_state = question.span is not None and question.span.ndim == 2
         model = CMDP(
             structure.transition(structure.table(bounds.parameters)),
@@ -135,6 +137,6 @@ class NoiseKnowledge:
         worst = [fixed[i] + largest_means(box, nothing, paid).reshape(S, A) for i, paid in enumerate(self._paid[1:])]
         tries = np.bincount(self._contexts, weights=counts.visits, minlength=self._n_contexts).astype(np.int64)
         return View(
-            box, fixed, self._paid[1:], costs[1:], np.array(worst).reshape(fixed.shape), known, own, model,
+            box, fixed, self._paid[1:], costs[1:], np.array(worst).reshape(fixed.shape), pairs, known, own, model,
             tries[self._contexts].reshape(S, A),
         ), bounds.parameters  # fmt: skip

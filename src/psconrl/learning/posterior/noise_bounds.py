@@ -207,12 +207,11 @@ class NoiseIntervals:
             per = clock.clock / unit if unit > 0.0 else 0.0  # the largest rate, which happens in every round
             if np.isin(factors, (0.0, unit)).all():
                 ends = [end_of_interval(k, n, log_inverse, outer) for outer in (0.0, 1.0)]
-                guess = (k + 1.0) / (n + 2.0)
             else:
                 ends = [end_of_rate(k, exposure, log_inverse, outer) for outer in (0.0, 1.0)]
-                guess = min((k + 1.0) / (exposure + 2.0), 1.0)
             least[events], most[events] = per * ends[0], per * ends[1]
-            parameters[key] = np.array([per * guess])
+            # As if every event, and none, had been seen once: those never seen take little of the clock.
+            parameters[key] = np.array([per * min((k + 1.0) / (exposure + clock.n_outcomes), 1.0)])
         low, high = clock.factors * least / clock.clock, np.minimum(clock.factors * most / clock.clock, 1.0)
         none = np.maximum(1.0 - high.sum(axis=1), 0.0), np.maximum(1.0 - low.sum(axis=1), 0.0)
         total = float(clock.intensities(parameters).sum(axis=1).max() / clock.clock)
