@@ -65,7 +65,7 @@ def agent_for(system, true, seed=0, **options):
 
 
 def test_a_value_counts_in_rounds_that_reveal_it_whatever_happens():
-    """With two items demand 0 and 1 are revealed, and 2 or more are not told apart; with three items all but 3, 4."""
+    """With two items demand 0 and 1 are revealed, and 2 or more look the same; with three items all but 3, 4."""
     system = shop(Categorical(range(5), prior=1.0))
     counts = counted(system, {(2, 0, 2): 3, (2, 0, 1): 4, (2, 0, 0): 5, (3, 0, 3): 1, (3, 0, 1): 2, (3, 0, 0): 6})
     found = NoiseIntervals(system.structure).bounds(counts, LOG)

@@ -152,11 +152,14 @@ def as_slack(given: Any, m: int) -> Floats:
     return slack
 
 
-def as_span(given: Any, m: int, n_states: int) -> Floats | None:
-    """Return the span for every constraint, (m,), or for every constraint and state, (m, S), after a check."""
+def as_span(given: Any, m: int, n_states: int, *, by_state: bool) -> Floats | None:
+    """Return the span for every constraint, (m,), or for every constraint and state, (m, S), after a check.
+
+    ``by_state``: whether the latter is allowed.
+    """
     if given is None:
         return None
-    if np.ndim(given) < 2:
+    if np.ndim(given) < 2 or not by_state:
         return np.broadcast_to(as_amounts(given, "span", m), (m,)).copy()
     span = as_numbers(given, "span")
     if span.shape != (m, n_states) or not ((span >= 0) & np.isfinite(span)).all():

@@ -43,7 +43,7 @@ class CertifiedPlans:
         self.biases: Floats = np.zeros((n_constraints, S))  # of the last proof, a warm start for the next one
         self.prices: Floats = np.zeros(n_constraints)  # shadow prices of the constraints in the last plan
         self.potential: Floats = np.zeros(S)  # of the last plan
-        self.last: Floats = baseline  # the last policy, before exploration
+        self.last: Floats | None = None  # the last policy in a system, before exploration
 
     def choose(self, certifier: Certifier, view: View, recovery: Floats | None) -> Certified:
         """Return the certified policy of best optimistic objective, which spends its slack on exploration.
@@ -56,9 +56,8 @@ class CertifiedPlans:
             tried = self._exploring(certifier, found, view)
             if tried.hope < chosen.hope:
                 chosen, last = tried, found.policy
-        self.last = last
         if recovery is not None:
-            self.biases = _biases(chosen)
+            self.last, self.biases = last, _biases(chosen)
         return chosen
 
     def _exploring(self, certifier: Certifier, found: Certified, view: View) -> Certified:
@@ -140,7 +139,9 @@ class CertifiedPlans:
         """
         recovery = _biases(alone)
         yield self._improved(certifier, alone, view)
-        anchor = certifier.certify_tightly(self.last, recovery, view, self.biases)
+        anchor = None
+        if self.last is not None:
+            anchor = certifier.certify_tightly(self.last, recovery, view, self.biases)
         if anchor is None:
             anchor = certifier.certify_tightly(self.baseline, recovery, view, recovery)
         if anchor is None:
@@ -179,12 +180,14 @@ class CertifiedPlans:
 
     def state(self) -> dict[str, Any]:
         """Return what to save."""
-        return {"biases": self.biases, "prices": self.prices, "potential": self.potential, "last": self.last}
+        kept = {"biases": self.biases, "prices": self.prices, "potential": self.potential}
+        return kept if self.last is None else kept | {"last": self.last}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned; older files have no last policy."""
-        for name, value in self.state().items():
-            setattr(self, name, saved_floats(state.get(name, value), value.shape, name, infinite=True))
+        """Put back what ``state`` returned."""
+        for name in ("biases", "prices", "potential"):
+            setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name, infinite=True))
+        self.last = saved_floats(state["last"], self.baseline.shape, "last") if "last" in state else None
 
 
 def _biases(found: Certified) -> Floats:

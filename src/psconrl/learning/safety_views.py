@@ -42,7 +42,7 @@ class View(NamedTuple):
         return following if self.paid[i] is None else following + (self.means[i] - self.costs[i]).ravel()
 
 
-class Question(NamedTuple):
+class Occasion(NamedTuple):
     """What a view is made for."""
 
     state: int  # in which the episode begins
@@ -51,16 +51,16 @@ class Question(NamedTuple):
     span: Floats | None  # (m,) or (m, S), of the baseline
 
 
-def _known(pairs: Bools, question: Question) -> tuple[Bools, Bools]:
+def _known(pairs: Bools, occasion: Occasion) -> tuple[Bools, Bools]:
     """Return the states in which some pair is known, and those in which all pairs of the baseline are."""
     known: Bools = np.asarray(pairs.any(axis=1))
-    if question.span is None and not known.all():
+    if occasion.span is None and not known.all():
         known = np.zeros(known.size, dtype=np.bool_)
-    own: Bools = np.asarray((pairs | (question.baseline == 0)).all(axis=1) & known)
+    own: Bools = np.asarray((pairs | (occasion.baseline == 0)).all(axis=1) & known)
     return known, own
 
 
-def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Floats, question: Question) -> View:
+def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Floats, occasion: Occasion) -> View:
     """Return the knowledge about rows that were counted.
 
     ``means`` (m+1, S, A): of the costs; ``highest`` (m, S, A): upper bounds of the constrained ones.
@@ -68,7 +68,7 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
     S, A = counts.n_states, counts.n_actions
     distributions = Intervals.of(counts, log_inverse)
     pairs: Bools = (distributions.doubtful <= KNOWN_MASS).reshape(S, A)
-    known, own = _known(pairs, question)
+    known, own = _known(pairs, occasion)
     seen, visits = counts.moves, counts.visits
     times = np.diff(seen.indptr)
     untried = np.flatnonzero(visits == 0)
@@ -81,9 +81,9 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
     model = CMDP(
         matrix.toarray() if S * S * A <= SAFE_DENSE_ENTRIES else matrix,
         means,
-        question.thresholds,
-        initial=question.state,
-        available=known[:, None] | (question.baseline > 0),
+        occasion.thresholds,
+        initial=occasion.state,
+        available=known[:, None] | (occasion.baseline > 0),
     )
     nothing = (None,) * len(highest)
     return View(distributions, highest, nothing, highest, highest, pairs, known, own, model, counts.pairs)
@@ -114,7 +114,7 @@ class NoiseKnowledge:
         sums = (fixed[:, None] + paid)[possible]
         return float(sums.min()), float(sums.max())
 
-    def view(self, counts: Counts, log_inverse: float, question: Question) -> tuple[View, Parameters]:
+    def view(self, counts: Counts, log_inverse: float, occasion: Occasion) -> tuple[View, Parameters]:
         """Return the knowledge after some counts, and estimates of the parameters."""
         structure = self._structure
         S, A = structure.n_states, structure.n_actions
@@ -124,14 +124,14 @@ class NoiseKnowledge:
         costs = structure.costs(bounds.parameters)
         doubtful = 1.0 - bounds.certain(self._sizes)
         pairs: Bools = (doubtful[self._contexts] <= KNOWN_MASS).reshape(S, A)
-        known, own = _known(pairs, question)
-        by_state = question.span is not None and question.span.ndim == 2
+        known, own = _known(pairs, occasion)
+        by_state = occasion.span is not None and occasion.span.ndim == 2
         model = CMDP(
             structure.transition(structure.table(bounds.parameters)),
             costs,
-            question.thresholds,
-            initial=question.state,
-            available=None if by_state else known[:, None] | (question.baseline > 0),
+            occasion.thresholds,
+            initial=occasion.state,
+            available=None if by_state else known[:, None] | (occasion.baseline > 0),
         )
         nothing = np.zeros(S)
         worst = [fixed[i] + largest_means(box, nothing, paid).reshape(S, A) for i, paid in enumerate(self._paid[1:])]

@@ -24,6 +24,10 @@ and span.
 
    of the rounds, which needs no knowledge of the transitions at all.
 
+For a system (``of``), the confidence sets are over the distributions of its noise instead of the rows
+(``posterior.noise_bounds``), and the span of the baseline may be given by state. Each episode then plays the best
+policy that a certificate allows in every state (``certified_plans``).
+
 **Proven**: if slack and span are valid, then with probability :math:`1 - \delta` the long-run averages of every policy
 that is played are within the thresholds, from every state and in every model; and with :math:`1 - 2 \delta` the
 cumulative excess over them never exceeds ``allowance``, of the order of :math:`\sqrt t` plus one span per episode.
@@ -57,7 +61,7 @@ from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.events import INTERIM
 from psconrl.learning.runtime.running_episode import Play
 from psconrl.learning.safety_certificates import Certifier
-from psconrl.learning.safety_views import NoiseKnowledge, Question, View, view_of_rows
+from psconrl.learning.safety_views import NoiseKnowledge, Occasion, View, view_of_rows
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.products import product
 from psconrl.systems.system import System
@@ -69,10 +73,11 @@ class SafeStart(SystemAgent):
     """Safe exploration: plays only policies certified to satisfy the constraints, starting from a known one.
 
     ``baseline``: a policy (S, A), or a plan, that satisfies every constraint. ``slack``: by how much, a positive number
-    or one for every constraint. ``span``: what it may cost beyond that until it has recovered, from the worst state;
-    None if unknown, and then little can be tried. ``psconrl.agents.known_baseline`` computes both from a model.
-    ``delta``: the probability that the proofs fail. ``ranges`` (m+1, 2): the lowest and highest value of every cost,
-    required if costs are learned. ``schedule``: when to plan again.
+    or one for every constraint. ``span``: what it may cost beyond that until it has recovered, from the worst state,
+    or, for an agent made by ``of``, (m, S) from every state; None if unknown, and then little can be tried.
+    ``psconrl.agents.known_baseline`` computes both from a model. ``delta``: the probability that the proofs fail.
+    ``ranges`` (m+1, 2): the lowest and highest value of every cost, required if costs are learned. ``schedule``: when
+    to plan again. ``belief``: ``Structured``, if a system is known; see ``of``.
     """
 
     name: ClassVar[str] = "safe"
@@ -99,7 +104,7 @@ class SafeStart(SystemAgent):
         self.baseline = as_baseline(baseline, self.n_states, self.n_actions)
         self.slack = as_slack(slack, self.thresholds.size)
         m = self.thresholds.size
-        self.span = as_span(span, m, self.n_states)
+        self.span = as_span(span, m, self.n_states, by_state=belief is not None)
         self.delta = as_failure_probability(delta)
         self.belief = self._part("belief", belief)
         self._noise = self._as_noise(costs is not None or ranges is not None)
@@ -257,8 +262,8 @@ class SafeStart(SystemAgent):
 
     @property
     def _recovery(self) -> Floats | None:
-        """The span by state (m, S), if it is given; without a system it is not known which states may follow."""
-        return self.span if self._noise is not None and self.span is not None and self.span.ndim == 2 else None
+        """The span by state (m, S), if it is given."""
+        return self.span if self.span is not None and self.span.ndim == 2 else None
 
     @property
     def _certifier(self) -> Certifier:
@@ -268,12 +273,12 @@ class SafeStart(SystemAgent):
 
     def _view(self, state: int) -> View:
         """Return the present knowledge, for an episode that begins in a state."""
-        question = Question(state, self.thresholds, self.baseline, self.span)
+        occasion = Occasion(state, self.thresholds, self.baseline, self.span)
         if self._noise is None:
             means, highest = self._known_or_mean_costs(), self._highest_costs()
-            return view_of_rows(self.counts, self._log_inverse, means, highest, question)
+            return view_of_rows(self.counts, self._log_inverse, means, highest, occasion)
         assert isinstance(self.belief, Structured)
-        view, self.belief.parameters = self._noise.view(self.counts, self._log_inverse, question)
+        view, self.belief.parameters = self._noise.view(self.counts, self._log_inverse, occasion)
         return view
 
     def _interim(self) -> Episode:
