@@ -63,6 +63,13 @@ def find_in_file(name: str, kind: type, folder: Path | None = None) -> str:
     return f"{name}:{found[0]}"
 
 
+def classes_of_file(name: str) -> dict[str, type]:
+    """Import a Python file, and return the classes that it defines, by name."""
+    module = _imported(name, name, None)
+    own = {key: value for key, value in vars(module).items() if isinstance(value, type)}
+    return {key: value for key, value in own.items() if value.__module__ == module.__name__}
+
+
 def find_code(name: str, folder: Path | None = None) -> Any:
     """Import the class or function that a name stands for; see ``find_object``."""
     found = find_object(name, folder)

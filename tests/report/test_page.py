@@ -11,6 +11,7 @@ import pytest
 
 from psconrl.errors import ConfigError
 from psconrl.report import page
+from psconrl.report.board_page import SCRIPTS_OF_BOARD
 from reports import EVIL, QUOTED, SVG, experiment, one_panel, report
 
 
@@ -56,9 +57,10 @@ def test_nothing_is_fetched():
     )
 
 
-def test_every_script_is_in_the_page():
+def test_every_script_is_in_a_page():
     assets = page.resources.files("psconrl.report").joinpath("assets")
-    assert sorted(a.name for a in assets.iterdir() if a.name.endswith(".js")) == sorted(page.SCRIPTS)
+    scripts = {asset.name for asset in assets.iterdir() if asset.name.endswith(".js")}
+    assert scripts == {*page.SCRIPTS, *SCRIPTS_OF_BOARD}
 
 
 def test_a_map_is_a_picture_in_which_nothing_runs():

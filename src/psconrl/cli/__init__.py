@@ -42,6 +42,7 @@ SECTIONS = {
         "report": ("psconrl.cli.experiments", "Write a sweep's results as one interactive page."),
         "figure": ("psconrl.cli.paper", "Plot curves of a sweep for a paper: choose agents, names, metric and width."),
         "table": ("psconrl.cli.paper", "Write final values of a sweep for a paper as LaTeX, Markdown or CSV."),
+        "board": ("psconrl.cli.board", "Submit an agent to the leaderboard, check a submission, write the page."),
     },
     "Files": {
         "convert": ("psconrl.cli.convert", "Write a model to another format: .npz, .json, .umb or .drn."),

@@ -8,13 +8,13 @@ from rich.text import Text
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents, write_page
 from psconrl.cli.render import console, show_table
 from psconrl.errors import ConfigError
+from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
 
 BOARDS = ("leaderboard", "sensitivity")
-REFERENCE = "uniform"
 
 
 def reproduce_board(

@@ -1,4 +1,4 @@
-"""Validated reading of the columns of a results file. Unexpected content raises a one-line error: file damaged."""
+"""Validated reading of values in a file of results. Unexpected content raises a one-line error: file damaged."""
 
 import json
 import math
@@ -17,14 +17,12 @@ LARGEST_WHOLE = 2**53  # the largest whole number accepted: beyond it floats are
 class ColumnReader:
     """Checks values for their type; errors name the file and the place."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, remedy: str = "Take an older copy, or run the sweep into a new file") -> None:
+        self._path, self._remedy = path, remedy
 
     def wrong(self, where: str, wanted: str) -> NoReturn:
         """Raise an error that says what is damaged."""
-        raise StoreError(
-            f"{self._path}: damaged: {where} must be {wanted}. Take an older copy, or run the sweep into a new file"
-        )
+        raise StoreError(f"{self._path}: damaged: {where} must be {wanted}. {self._remedy}")
 
     def text(self, value: Any, where: str) -> str:
         """Return the value, which must be text."""

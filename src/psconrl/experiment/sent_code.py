@@ -12,8 +12,9 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,10 +95,26 @@ def place(files: Files) -> None:
             return
         others = {each.name for each in _folders.values()}
         sys.path[:] = [folder, *(path for path in sys.path if path not in others)]
-        tops = {Path(path).parts[0].removesuffix(".py") for path in files}
-        for module in [name for name in sys.modules if name.partition(".")[0] in tops]:
-            del sys.modules[module]
-        importlib.invalidate_caches()
+        _unload(files)
+
+
+@contextmanager
+def placed(files: Files) -> Iterator[None]:
+    """Run a block with code first in ``sys.path``; afterwards the path is as before, and the code is unloaded."""
+    before = list(sys.path)
+    place(files)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+        _unload(files)
+
+
+def _unload(files: Files) -> None:
+    tops = {Path(path).parts[0].removesuffix(".py") for path in files}
+    for module in [name for name in sys.modules if name.partition(".")[0] in tops]:
+        del sys.modules[module]
+    importlib.invalidate_caches()
 
 
 def _with_code(files: Files, sender: str, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:

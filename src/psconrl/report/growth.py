@@ -1,4 +1,4 @@
-"""The empirical order of growth of regret: a log-log slope, fitted to the last decade of a run."""
+"""The empirical order of growth of regret: a log-log slope, over the last decade of a run or between two rounds."""
 
 import numpy as np
 
@@ -7,6 +7,7 @@ from psconrl.report.statistics import LEVEL, MeanInterval, interval, resample_we
 
 DECADE = 10.0  # last round over first round of the fit
 FIT_POINTS = 12
+EARLY = 16  # last round over the round from which the growth of a score is measured
 # Smaller regrets are rounding residue, without a growth rate.
 NEGLIGIBLE_REGRET = 1e-6
 
@@ -34,3 +35,22 @@ def growth_exponent(rounds: Ints, regret: Floats) -> MeanInterval:
     if len(regret) < 2 or usable.mean() < LEVEL:
         return without_interval(slopes[0])
     return MeanInterval(np.asarray(slopes[0]), *interval(slopes[1:]))
+
+
+def early_checkpoint(rounds: Ints) -> int:
+    """Return the index of the first checkpoint from T/16 on."""
+    return int(np.searchsorted(rounds, rounds[-1] / EARLY))
+
+
+def growth_of_score(rounds: Ints, score: Floats) -> float:
+    """Return the exponent at which the mean score (runs, n) grows from T/16 to T; nan unless it is positive at both.
+
+    >>> t = np.arange(100, 1601, 100)
+    >>> round(growth_of_score(t, np.sqrt(t) * np.array([[1.0], [3.0]])), 3)
+    0.5
+    """
+    at = early_checkpoint(rounds)
+    early, final = score[:, [at, -1]].mean(axis=0)
+    if rounds[at] == rounds[-1] or min(early, final) <= NEGLIGIBLE_REGRET:
+        return float("nan")
+    return float(np.log(final / early) / np.log(rounds[-1] / rounds[at]))

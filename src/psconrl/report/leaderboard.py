@@ -1,8 +1,8 @@
 """The leaderboard: ranks of all agents on all environments, with intervals and tests.
 
-The score of a run is its regret plus its positive violations at twice the shadow prices. At the prices alone, a
-permanent violation would cost just what it gains (``penalised_regret``). A loss is a score in percent of the score of
-uniform play, which makes environments comparable.
+The score of a run is its regret plus its positive violations at twice the shadow prices, or another multiple. At the
+prices alone, a permanent violation would cost just what it gains (``penalised_regret``). A loss is a score in percent
+of the score of uniform play, which makes environments comparable.
 
 Ranks are averages over environments. Their intervals come from resampling the runs, so they hold for these environments
 only. An agent is not significantly worse in an environment if a paired t-test at 5%, corrected for all tests of the
@@ -19,14 +19,15 @@ from scipy.stats import rankdata
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
+from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.experiment.spec import COSTS_SUFFIX
 from psconrl.report.curves import Curves, Experiment
+from psconrl.report.growth import growth_of_score
 from psconrl.report.page_tables import TAIL, verdict
-from psconrl.report.priced_regret import penalised_regret
+from psconrl.report.priced_regret import OVERSPENDING_FACTOR, penalised_regret
 from psconrl.report.statistics import MeanInterval, compare, interval, mean_interval, resample_weights
 
 STRUCTURE_SUFFIX = " (structure known)"  # of environments in which some agents know all but the noise
-REFERENCE = "uniform"  # the agent whose score makes those of different environments comparable
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,6 +40,7 @@ class Losses:
     overspent: float  # positive violations at their prices
     worst: float  # largest running excesses at their prices
     strong: float  # strong violations at their prices; nan if policies were not evaluated
+    growth: float  # exponent of the score between T/16 and T, not in percent; nan if the score is not positive
     seconds: float  # median over runs
 
 
@@ -46,7 +48,7 @@ class Losses:
 class Place(Losses):
     """Results of an agent in an environment."""
 
-    score: MeanInterval  # regret plus positive violations at twice their prices
+    score: MeanInterval  # regret plus positive violations at a multiple of their prices
     not_worse: bool | None  # not significantly worse than the agent with the least mean score; None: too few runs
 
 
@@ -79,7 +81,7 @@ def short(environment: str) -> str:
     return environment.partition(" (")[0]
 
 
-def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
+def leaderboards(experiments: Sequence[Experiment], factor: float = OVERSPENDING_FACTOR) -> dict[str, Board]:
     """Return one board for each kind of costs (known, learned, noisy), and one for known structure, by its title."""
     suffixes = {f"Costs {costs}": suffix for costs, suffix in COSTS_SUFFIX.items()}
     suffixes["Structure known"] = STRUCTURE_SUFFIX
@@ -88,14 +90,14 @@ def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
         others = tuple(other for other in suffixes.values() if len(other) > len(suffix))
         own = [e for e in experiments if e.name.endswith(suffix) and not e.name.endswith(others)]
         if any(e.curves for e in own):
-            boards[title] = leaderboard(own)
+            boards[title] = leaderboard(own, factor)
     if not boards:
         raise ConfigError("a leaderboard needs finished runs; there are none")
     return boards
 
 
-def leaderboard(experiments: Sequence[Experiment]) -> Board:
-    """Return the board of several environments."""
+def leaderboard(experiments: Sequence[Experiment], factor: float = OVERSPENDING_FACTOR) -> Board:
+    """Return the board of several environments; a positive violation costs ``factor`` times its shadow price."""
     environments = [e for e in experiments if e.curves]
     for experiment in environments:
         if REFERENCE not in experiment.curves or not experiment.facts.get("prices"):
@@ -106,19 +108,19 @@ def leaderboard(experiments: Sequence[Experiment]) -> Board:
     if not environments:
         raise ConfigError("a leaderboard needs finished runs; there are none")
     tests = sum(len(e.curves) - 1 for e in environments)
-    places = {e.name: _places(e, tests) for e in environments}
+    places = {e.name: _places(e, tests, factor) for e in environments}
     titles = {label: c.title for e in environments for label, c in e.curves.items()}
-    ranks = [_ranks(e) for e in environments]
+    ranks = [_ranks(e, factor) for e in environments]
     standings = [_standing(label, title, places, ranks) for label, title in titles.items()]
     ordered = sorted(standings, key=lambda s: (float(s.rank.mean), s.label))
     return Board(tuple(e.name for e in environments), tuple(ordered), places)
 
 
-def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
+def _places(experiment: Experiment, tests: int, factor: float) -> dict[str, Place]:
     prices = experiment.facts["prices"]
 
     def score(curves: Curves) -> Floats:
-        return penalised_regret(curves, prices)[:, -1]
+        return penalised_regret(curves, prices, factor)[:, -1]
 
     agents = experiment.curves
     best = min(agents.values(), key=lambda c: float(score(c).mean()))
@@ -135,16 +137,17 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
             worst_run=float(score(curves).max()) / unit,
             worst=float((curves.largest_excess[:, -1, 1:] @ prices).mean()) / unit,
             strong=float((curves.strong[:, -1, 1:] @ prices).mean()) / unit,
+            growth=growth_of_score(curves.rounds, penalised_regret(curves, prices, factor)),
             not_worse=None if np.isnan(against.p_value) else verdict(against, tests) != f"{best.title} has less",
             seconds=float(np.nanmedian(curves.seconds)),
         )
     return found
 
 
-def _ranks(experiment: Experiment) -> dict[str, Floats]:
+def _ranks(experiment: Experiment, factor: float) -> dict[str, Floats]:
     """Return the rank of every agent by its mean score, then in every resample of the runs, (1 + resamples,)."""
     prices = experiment.facts["prices"]
-    scores = [penalised_regret(c, prices)[:, -1] for c in experiment.curves.values()]
+    scores = [penalised_regret(c, prices, factor)[:, -1] for c in experiment.curves.values()]
     means = np.array([np.append(x.mean(), resample_weights(len(x)) @ x) for x in scores])
     return dict(zip(experiment.curves, rankdata(means, axis=0), strict=True))
 
@@ -155,11 +158,13 @@ def _standing(
     own = [of_environment[label] for of_environment in places.values() if label in of_environment]
     tested = [place.not_worse for place in own if place.not_worse is not None]
     averages = np.mean([of_environment[label] for of_environment in ranks if label in of_environment], axis=0)
+    losses = {f.name: float(np.mean([getattr(place, f.name) for place in own])) for f in fields(Losses)}
+    growing = [place.growth for place in own if not np.isnan(place.growth)]
     return Standing(
         label=label,
         title=title,
         environments=len(own),
         rank=MeanInterval(averages[0], *interval(averages[1:])),
         not_worse=sum(tested) if tested else None,
-        **{f.name: float(np.mean([getattr(place, f.name) for place in own])) for f in fields(Losses)},
+        **losses | {"growth": float(np.mean(growing)) if growing else float("nan")},
     )

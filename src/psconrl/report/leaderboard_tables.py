@@ -43,6 +43,24 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
     }  # fmt: skip
 
 
+def entry_table(label: str, boards: Mapping[str, Board]) -> dict[str, Any]:
+    """Return the table of one agent's overall results, one row per board."""
+    standings = {name: s for name, board in boards.items() for s in board.standings if s.label == label}
+    return {
+        "title": next(iter(standings.values())).title,
+        "note": "Means over environments, in % of the score of uniform play; growth: exponent of the score after T/16.",
+        "header": ["board", "environments", "loss", "90%", "worst run", "overspent", "strong", "growth", "s"],
+        "rows": [
+            [
+                name,
+                s.environments,
+                *map(_percent, (s.loss, s.tail, s.worst_run, s.overspent, s.strong, s.growth, s.seconds)),
+            ]
+            for name, s in standings.items()
+        ],
+    }
+
+
 def environments_table(board: Board) -> dict[str, Any]:
     """Return the table of scores of every agent in every environment; bold: not significantly worse."""
     rows = []

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,16 @@ def render_report(report: dict[str, Any]) -> str:
     >>> "<title>Four agents</title>" in page, "https://" in page
     (True, False)
     """
-    title = html.escape(str(report.get("title") or "Report")).encode("ascii", "xmlcharrefreplace").decode()
+    return fill_page(str(report.get("title") or "Report"), ("page.css",), SCRIPTS, _data(report))
+
+
+def fill_page(title: str, styles: Sequence[str], scripts: Sequence[str], data: str) -> str:
+    """Return a page as text, from the names of its assets and its data as JSON."""
     parts = {
-        "title": title,
-        "css": _asset("page.css"),
-        "script": "\n".join(map(_asset, SCRIPTS)),
-        "data": _data(report),
+        "title": html.escape(title).encode("ascii", "xmlcharrefreplace").decode(),
+        "css": "\n".join(map(_asset, styles)),
+        "script": "\n".join(map(_asset, scripts)),
+        "data": data,
     }
     # A single pass, so that a name like {{css}} inside the data is not replaced.
     return re.sub(r"\{\{(title|css|script|data)\}\}", lambda found: parts[found[1]], _asset("page.html"))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.leaderboard import REFERENCE
 from psconrl.report.number_format import format_number
 from psconrl.report.priced_regret import penalised_regret
 from psconrl.report.statistics import MeanInterval, interval, resample_weights
