@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from psconrl.report.submission import Submission, SubmittedRun
+
 EVIL = "</script><img src=x onerror=alert(1)>"
 QUOTED = """a "quoted" & 'odd' <b>name</b> {{css}} \u2028"""
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><text>é</text><script>alert(2)</script></svg>'
@@ -70,3 +72,21 @@ ODD = {
     },
     "a gap": {"experiments": [one_panel(curve("a", [1, 2, 3, 4, 5], [1, 2, np.nan, 4, 5]))]},
 }
+
+
+def made_up_submission(outcomes, title="Mine"):
+    """A submission with two runs of 160 rounds in every environment, whose final regret and violation are given."""
+
+    def runs(regret, violation):
+        totals = [[5.0 + regret / 4, 2.0 + violation / 4], [80.0 + regret, 32.0 + violation]]
+        made = {"rounds": [10, 160], "totals": totals, "largest_excess": [0.0], "strong": None, "seconds": 1.0}
+        return [SubmittedRun(replicate=k, digest="", **made) for k in range(2)]
+
+    facts = {"cost_names": ["c", "d"], "thresholds": [0.2], "optimum": [0.5, 0.2], "prices": [1.0]}
+    return Submission(
+        name="mine:Mine", title=title, setting="as given", options={}, files={"mine.py": "class Mine: ..."}, code="",
+        tuning=None, protocol={"digest": "", "seed": 0, "quick": False}, versions={"psconrl": "0"}, platform={},
+        environments=dict.fromkeys(outcomes, facts), left_out={},
+        runs={name: runs(*outcome) for name, outcome in outcomes.items() if outcome},
+        reference={name: runs(90.0, 9.0) for name in outcomes},
+    )  # fmt: skip

@@ -1,0 +1,325 @@
+"""Submissions to the leaderboard: protocol, files, checks and page, as a user runs the commands."""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from psconrl.cli import main
+from psconrl.errors import ConfigError, StoreError
+from psconrl.experiment import board_protocol
+from psconrl.experiment.board_protocol import board_plays, find_entry, protocol_digest, tuning_plays
+from psconrl.experiment.spec_file import parse_spec, shipped_spec
+from psconrl.experiment.store import Store
+from psconrl.report.board_page import board_contents, ranking_changes, read_folder
+from psconrl.report.curves import read_experiments
+from psconrl.report.growth import growth_of_score
+from psconrl.report.leaderboard import leaderboards
+from psconrl.report.submission import merged_experiments
+from psconrl.report.submission_file import read_submission, write_submission
+from reports import EVIL, made_up_submission
+
+TINY = """
+name = "Leaderboard"
+seed = 5
+replicates = 2
+[agents.psconrl]
+setting = "ours"
+[agents.uniform]
+[experiments.chain]
+costs = ["known", "noisy"]
+horizon = 320
+[experiments.queue]
+agents = ["psconrl", "uniform"]
+costs = ["known", "noisy"]
+horizon = 320
+quick = { horizon = 160, replicates = 1, agents = ["uniform"] }
+"""
+# The least action with a probability of its own: quick, deterministic given the seed, and refuses two constraints.
+MINE = """
+import numpy as np
+from psconrl import Episode
+
+class Mine:
+    title = "Mine, mixed"
+    def __init__(self, n_states, n_actions, thresholds, costs=None, seed=None, least=0.5):
+        if len(thresholds) > 1:
+            raise ValueError("one constraint only")
+        self.policy = np.full((n_states, n_actions), (1 - least) / n_actions)
+        self.policy[:, 0] += least
+    def begin(self, state):
+        return Episode(self.policy, max_steps=40)
+    def end(self, record):
+        pass
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch, no_processes):
+    """A folder with ``mine.py``, and a board of two environments."""
+    texts = {"leaderboard": TINY, "sensitivity": TINY.replace("seed = 5", "seed = 6")}
+    for module in ("experiment.board_protocol", "report.submission_file"):
+        monkeypatch.setattr(f"psconrl.{module}.shipped_spec", lambda name: parse_spec(texts[name]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    (tmp_path / "mine.py").write_text(MINE)
+    yield
+    for name in ("mine", "two", "none", "broken", "blind", "picky"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def board(capsys):
+    """Run a command ``psconrl board``, and return its exit code and what it printed."""
+
+    def run(*arguments):
+        try:
+            main(["board", *arguments])
+            code = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        printed = capsys.readouterr()
+        return code, " ".join((printed.out + printed.err).split())
+
+    return run
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_agent_is_tuned_submitted_continued_and_checked(board, tmp_path):
+    code, printed = board("submit", "mine.py", "--grid", "least=0.9,0.1")
+    assert code == 0
+    assert printed.count("Left out: ") == 4  # two boards of queue, of the development environments and of the board
+    assert "Left out: queue (costs noisy) (ValueError: one constraint only)" in printed
+    found = read_submission(tmp_path / "mine.json")
+    assert (found.name, found.title) == ("mine:Mine", "Mine, mixed")
+    assert found.files == {"mine.py": MINE}
+    losses = dict(zip(found.tuning["values"], found.tuning["losses"], strict=True))
+    best = min(losses, key=losses.get)
+    assert list(losses) == [0.1, 0.9]
+    assert (found.options, found.tuning["chosen"]) == ({"least": best}, best)
+    assert found.setting == f"tuned: least {best:g}"
+    assert set(found.runs) == {"chain", "chain (costs noisy)"}
+    assert set(found.reference) == {"chain", "chain (costs noisy)", "queue", "queue (costs noisy)"}
+    assert found.left_out["queue"] == "ValueError: one constraint only"
+    assert [run.rounds for run in found.runs["chain"]] == [[21, 320]] * 2  # the first checkpoint from T/16 = 20 on
+    before = (tmp_path / "mine.json").read_text()
+    code, printed = board("submit", "mine.py", "--grid", "least=0.9,0.1")
+    assert "0 runs done in 0.0 s, 12 were there" in printed
+    assert (tmp_path / "mine.json").read_text() == before
+    (tmp_path / "mine.py").unlink()  # the check uses the code of the submission
+    code, printed = board("check", "mine.json", "--share", "0.5", "--seed", "3", "--run-code")
+    said = "The same to the last bit: 2 of 4 runs of Mine, mixed repeated (--share 0.5 --seed 3)"
+    assert (code, said in printed) == (0, True)
+    code, printed = board("check", "mine.json")
+    assert (code, "executes the code stored in it (mine.py) with your rights" in printed) == (2, True)
+
+
+def forge(path, change):
+    record = json.loads(path.read_text())
+    change(record)
+    forged = path.with_name("forged.json")
+    forged.write_text(json.dumps(record))
+    return forged.name
+
+
+def better(record):
+    for run in record["runs"]["chain"]:
+        run["totals"][1][0] -= 1e-9
+
+
+def cheaper(record):
+    record["environments"]["chain"]["prices"] = [0.0]
+
+
+def worse_reference(record):
+    record["reference"]["chain"][0]["totals"][1][0] += 5.0
+
+
+def other_version(record):
+    better(record)
+    record["versions"]["numpy"] = "1.0"
+
+
+def without_noise(record):
+    del record["runs"]["chain (costs noisy)"]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_check_detects_forged_numbers(board, tmp_path):
+    board("submit", "mine.py")
+    genuine = tmp_path / "mine.json"
+    for change, message in (
+        (better, "chain, Mine, mixed, run 1: totals"),
+        (cheaper, "chain: prices [0.0], repeated"),
+        (worse_reference, "chain, uniform, run 0: totals"),
+        (other_version, "made with other versions, which may be why: numpy 1.0 (here "),
+        (without_noise, "chain (costs noisy), run 0: is missing"),
+    ):
+        code, printed = board("check", forge(genuine, change), "--share", "1", "--run-code")
+        assert (code, message in printed, "REFUSED: 4 of " in printed) == (1, True, True), printed
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_submission_has_the_same_board_as_the_results_file(board, tmp_path):
+    board("submit", "psconrl", "--out", "a.json")
+    with Store("a.db") as store:
+        stored = read_experiments(store)
+    read = merged_experiments({"psconrl": read_submission(tmp_path / "a.json")})
+    for factor in (1.5, 2.0):
+        ours, theirs = leaderboards(read, factor), leaderboards(stored, factor)
+        assert list(ours) == ["Costs known", "Costs noisy"] == list(theirs)
+        for kind, found in ours.items():
+            for one, two in zip(found.standings, theirs[kind].standings, strict=True):
+                numbers = [dataclasses.asdict(s) for s in (one, two)]
+                for name in ("loss", "tail", "worst_run", "overspent", "worst", "strong", "growth"):
+                    assert numbers[0][name] == pytest.approx(numbers[1][name], rel=1e-12, nan_ok=True)
+                assert one.seconds == pytest.approx(two.seconds, abs=1e-4)
+                assert str(one.rank) == str(two.rank)
+    assert board("check", "a.json", "--share", "0.1")[0] == 0  # without --run-code: an agent of the library
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_page_has_all_submissions_of_a_folder(board, tmp_path):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    board("submit", "psconrl", "--quick", "--out", "all/psconrl.json")
+    board("submit", "mine.py:Mine", "--quick", "--out", "all/mine.json")
+    first = read_submission(folder / "mine.json")
+    write_submission(dataclasses.replace(first, title=EVIL), folder / "evil.json")
+    write_submission(dataclasses.replace(first, title="uniform"), folder / "again.json")
+    code, printed = board("page", "all", "-o", "board.html")
+    assert (code, "Page: board.html" in printed) == (0, True)
+    contents = board_contents(read_folder(folder))
+    assert contents["quick"]
+    known = contents["boards"][contents["factors"].index(2.0)]["Costs known"]
+    assert {row["agent"]: row["environments"] for row in known["standings"]} == {
+        "PSConRL": 2, "Mine, mixed": 1, EVIL: 1, "uniform (again)": 1, "uniform": 2,
+    }  # fmt: skip
+    assert set(known["places"]["queue"]) == {"PSConRL", "uniform"}
+    assert [line.partition(":")[0] for line in contents["changes"]] == ["Costs known", "Costs noisy"]
+    text = (tmp_path / "board.html").read_text()
+    assert EVIL not in text
+    assert "https://" not in text
+    board("submit", "psconrl", "--out", "all/longer.json")
+    code, printed = board("page", "all", "-o", "board.html")
+    assert (code, "are not of the same board" in printed) == (2, True)
+
+
+def test_the_page_says_where_the_ranking_depends_on_the_price_factor():
+    """An agent with regret 29 against one with regret 10 and an overspending of 10 at price 1."""
+
+    submissions = [made_up_submission({"chain": outcome}) for outcome in ((29.0, 0.0), (10.0, 10.0))]
+    experiments = merged_experiments(dict(zip("ab", submissions, strict=True)))
+    boards = {factor: leaderboards(experiments, factor) for factor in (1.5, 2.0, 4.0)}
+    assert ranking_changes(boards) == [
+        "Costs known: the ranking changes with the price factor (1.5 instead of 2: b 2 → 1, a 1 → 2)."
+    ]
+    same = {2.0: boards[2.0], 4.0: boards[4.0]}
+    assert ranking_changes(same) == ["Costs known: the ranking is the same at 2, 4."]
+
+
+def test_the_growth_of_a_score_is_that_of_a_power():
+    rounds = np.array([10, 100, 1600])
+    assert growth_of_score(rounds, np.array([[9.0, 10.0, 40.0], [9.0, 10.0, 40.0]])) == pytest.approx(0.5)
+    assert np.isnan(growth_of_score(rounds, np.array([[9.0, -1.0, 40.0]])))
+    assert np.isnan(growth_of_score(np.array([100]), np.array([[5.0]])))
+
+
+def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
+    """A submission is comparable only with those of the same protocol, so agents that come or go must not change it."""
+    plays = board_plays(find_entry("psconrl"), quick=False)
+    names = {job.experiment for job in shipped_spec("leaderboard").jobs() if "structure" not in job.experiment}
+    assert {job.experiment for job in plays.jobs} == names
+    assert plays.left_out == {}
+    assert len(plays.jobs) == 2 * 10 * len(names)
+    other = board_plays(find_entry("sa-cvi-ucb"), quick=False)
+    assert protocol_digest(other.jobs) == protocol_digest(plays.jobs)
+    assert set(other.left_out) == {
+        job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "safe"
+    } & names - {job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "sa-cvi-ucb"}
+    assert protocol_digest(board_plays(find_entry("psconrl"), quick=True).jobs) != protocol_digest(plays.jobs)
+    tried = tuning_plays(find_entry("psconrl"), "share", [0.1, 1.0], quick=False)
+    assert {job.seed for job in tried.jobs} == {shipped_spec("sensitivity").seed}
+    assert {job.label for job in tried.jobs} == {"psconrl share=0.1", "psconrl share=1.0", "uniform"}
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["submit", "uniform"], "'uniform' is the reference"),
+        (["submit", "psconlr"], "did you mean 'psconrl'? (one of your own is file.py or file.py:Class)"),
+        (["submit", "theirs.py"], "theirs.py: no such file"),
+        (["submit", "two.py"], "two.py: must have one class with begin and end; it has several: A, B; say which, as"),
+        (["submit", "none.py"], "none.py: must have one class with begin and end; it has none"),
+        (["submit", "mine.py", "--out", "mine.db"], "--out: 'mine.db' must end in .json"),
+        (["submit", "mine.py", "--grid", "least"], "--grid: must be KEY=VALUE"),
+        (["submit", "mine.py", "--grid", "least=a,b"], "--grid: the values of least must be numbers"),
+        (["submit", "mine.py", "--grid", "least=0.5"], "a grid has 2 to 5 different values"),
+        (["submit", "mine.py", "--grid", "lest=0.5,0.6"], "unknown option 'lest'; did you mean 'least'?"),
+        (["check", "none.json"], "none.json: no such file"),
+        (["check", "mine.py"], "mine.py: is not JSON"),
+        (["page", "none"], "none: no such folder"),
+        (["page", "."], "has no submissions"),
+    ],
+)
+def test_mistakes_get_one_line(board, tmp_path, arguments, message):
+    begin = "    def begin(self, state): ...\n    def end(self, record): ...\n"
+    (tmp_path / "two.py").write_text(f"class A:\n{begin}class B:\n{begin}")
+    (tmp_path / "none.py").write_text("from psconrl import Episode\n")
+    code, printed = board(*arguments)
+    assert (code, message in printed) == (2, True), printed
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_that_fails_leaves_no_submission(board, tmp_path):
+    (tmp_path / "broken.py").write_text(
+        MINE.replace("return Episode", "raise RuntimeError('lost')\n        return Episode")
+    )
+    code, printed = board("submit", "broken.py", "--quick")
+    assert (code, "RuntimeError: lost" in printed, "No submission is written" in printed) == (1, True, True)
+    assert not (tmp_path / "broken.json").exists()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_agent_that_takes_no_costs_has_no_runs_with_known_ones(tmp_path):
+    (tmp_path / "blind.py").write_text(MINE.replace("costs=None, ", ""))
+    jobs = board_plays(find_entry("blind.py"), quick=False).jobs
+    assert {job.experiment for job in jobs if job.label != "uniform"} == {"chain (costs noisy)"}
+
+
+DAMAGE = {
+    "is not a submission": lambda r: r.update(format="x"),
+    "has schema 7": lambda r: r.update(schema=7),
+    "the path '../mine.py' of a file must be": lambda r: r["files"].update({"../mine.py": ""}),
+    "the path 'numpy.py' of a file must be": lambda r: r["files"].update({"numpy.py": ""}),
+    "name must be module:Class, with the module among files": lambda r: r.update(name="os:system"),
+    "name must be an agent of the leaderboard": lambda r: r.update(name="os:system", files={}),
+    "code must be the digest of files": lambda r: r["files"].update({"mine.py": "import os"}),
+    "runs of 'chain' must be as many as those of the reference": lambda r: r["runs"]["chain"].pop(),
+    "totals in runs of 'chain' must be a number": lambda r: r["runs"]["chain"][0]["totals"][0].__setitem__(0, None),
+    "prices of 'chain' must be a list of 1 numbers": lambda r: r["environments"]["chain"].update(prices=[]),
+    "quick of protocol must be true or false": lambda r: r["protocol"].update(quick=1),
+    "runs must be there": lambda r: r.update(runs={}),
+}
+
+
+@pytest.mark.usefixtures("tiny")
+def test_damaged_files_get_one_line(board, tmp_path):
+    board("submit", "mine.py")
+    for message, damage in DAMAGE.items():
+        with pytest.raises(StoreError) as raised:
+            read_submission(tmp_path / forge(tmp_path / "mine.json", damage))
+        assert message in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_value_that_an_agent_refuses_is_an_error_not_an_environment_left_out(tmp_path):
+    picky = MINE.replace("if len(thresholds) > 1:", "if least > 1:")
+    (tmp_path / "picky.py").write_text(picky)
+    with pytest.raises(ConfigError, match=r"'development chain', Mine, mixed least=2: ValueError: one constraint only"):
+        tuning_plays(find_entry("picky.py"), "least", [0.5, 2], quick=True)
+    assert board_protocol.MOST_VALUES == 5
