@@ -108,7 +108,7 @@ class Certifier:
 
         It plays the baseline where one of its pairs is not known, with ``recovery`` (m, S) as in ``recovering``.
         """
-        relying: Bools = ((policy > 0.0) & ~view.pairs).any(axis=1)
+        relying: Bools = np.asarray(((policy > 0.0) & ~view.pairs).any(axis=1))
         if relying.all():
             return None
         policy = np.where(relying[:, None], self.baseline, policy)
