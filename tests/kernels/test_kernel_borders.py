@@ -75,6 +75,15 @@ CYCLE = {
     "state": ints(0, 1, 2),
     "position": ints(0, 1, 2),
 }
+NOISE = {
+    "successors": np.array([[0, 1], [1, 0]], np.int32), "paid": ones(2, 2), "contexts": ints(0, 0), "sizes": ints(2),
+    "low": np.full((1, 2), 0.25), "high": np.full((1, 2), 0.75),
+}  # fmt: skip
+NO_NOISE = (
+    {"successors": np.array([[0, 2], [1, 0]], np.int32)}, {"successors": np.array([[0, -1], [1, 0]], np.int32)},
+    {"paid": ones(2, 1)}, {"contexts": ints(0, 1)}, {"contexts": ints(0)}, {"sizes": ints(3)}, {"sizes": ints(0)},
+    {"low": ones(1, 1)}, {"high": ones(2, 2)},
+)  # fmt: skip
 BOUNDS = {"indptr": INDPTR, "successors": INDICES, "low": DATA / 2, "high": DATA, "unseen": np.full(2, 0.1)}
 BOX = {"low": np.zeros((2, 2)), "high": ones(2, 2)}
 TOLERANCES = (1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
@@ -222,6 +231,12 @@ CALLS = [
     (pessimism.worst_case,
      {"policy": ones(2, 1), "costs": ones(2), **BOUNDS, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
       "sweeps": 2, "settled": 0.0, "h": np.zeros(2)}, (*GRAPH, {"low": ones(2)}, {"unseen": ones(1)})),
+    (pessimism.worst_noise_means, {**NOISE, "h": ones(2)},
+     (*NO_NOISE, {"h": ones(0)}, {"h": ones(1)})),
+    (pessimism.worst_noise_case,
+     {"policy": ones(2, 1), "costs": ones(2), **NOISE, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
+      "sweeps": 2, "settled": 0.0, "h": np.zeros(2)},
+     (*NO_NOISE, {"costs": ones(1)}, {"policy": ones(1, 1)}, {"relying": np.zeros(1, np.bool_)})),
     (sa_cvi.plan_block,
      {"H": 2, "reach": 1, "gains": ones(2), "indptr": INDPTR, "successors": INDICES, "frequencies": DATA,
       "increments": ints(1, 0), "final": ones(3), "clip": 1.0, "actions": np.zeros(6, np.uint16)},
