@@ -214,15 +214,20 @@ def test_the_page_says_where_the_ranking_depends_on_the_price_factor():
     experiments = merged_experiments(dict(zip("ab", submissions, strict=True)))
     boards = {factor: leaderboards(experiments, factor) for factor in (1.5, 2.0, 4.0)}
     assert ranking_changes(boards) == [
-        "Costs known: the ranking changes with the price factor (1.5 instead of 2: b 2 → 1, a 1 → 2)."
+        "Costs known: the ranking changes with the price factor (1.5 instead of 2: b 2 → 1, a 1 → 2). Within "
+        "environments it changes in chain (1.5)."
     ]
     same = {2.0: boards[2.0], 4.0: boards[4.0]}
-    assert ranking_changes(same) == ["Costs known: the ranking is the same at 2, 4."]
+    assert ranking_changes(same) == [
+        "Costs known: the ranking is the same at factors 2, 4. Within environments it is the same as well."
+    ]
 
 
 def test_the_growth_of_a_score_is_that_of_a_power():
-    rounds = np.array([10, 100, 1600])
-    assert growth_of_score(rounds, np.array([[9.0, 10.0, 40.0], [9.0, 10.0, 40.0]])) == pytest.approx(0.5)
+    rounds = np.array([10, 200, 1600])
+    assert growth_of_score(rounds, np.array([[9.0, 10.0, 40.0], [9.0, 10.0, 40.0]])) == pytest.approx(
+        np.log(4) / np.log(8)
+    )
     assert np.isnan(growth_of_score(rounds, np.array([[9.0, -1.0, 40.0]])))
     assert np.isnan(growth_of_score(np.array([100]), np.array([[5.0]])))
 

@@ -40,23 +40,28 @@ def read_folder(folder: Path) -> dict[str, Submission]:
 
 
 def ranking_changes(boards: Mapping[float, Mapping[str, Board]]) -> list[str]:
-    """Return one sentence for every kind of costs: whether the ranking depends on the price factor, and where."""
+    """Return one line for every kind of costs: whether rankings depend on the price factor, and where."""
     factors = ", ".join(f"{factor:g}" for factor in boards)
     lines = []
     for kind, usual in boards[OVERSPENDING_FACTOR].items():
-        expected = _positions(usual)
-        titles = {standing.label: standing.title for standing in usual.standings}
-        moved = []
-        for factor, found in boards.items():
-            positions = _positions(found[kind])
-            moves = [
-                f"{titles[label]} {expected[label]} → {position}"
-                for label, position in sorted(positions.items(), key=lambda item: item[1])
-                if position != expected[label]
+        others = {factor: found[kind] for factor, found in boards.items() if factor != OVERSPENDING_FACTOR}
+        moved = [
+            f"{factor:g} instead of {OVERSPENDING_FACTOR:g}: {', '.join(moves)}"
+            for factor, board in others.items()
+            if (moves := _moves(usual, board))
+        ]
+        within = {
+            short(name): [
+                f"{factor:g}" for factor, board in others.items() if _order(usual, name) != _order(board, name)
             ]
-            moved += [f"{factor:g} instead of {OVERSPENDING_FACTOR:g}: {', '.join(moves)}"] if moves else []
-        said = f"changes with the price factor ({'; '.join(moved)})" if moved else f"is the same at {factors}"
-        lines.append(f"{kind}: the ranking {said}.")
+            for name in usual.environments
+        }
+        changed = [f"{name} ({', '.join(at)})" for name, at in within.items() if at]
+        overall = (
+            f"changes with the price factor ({'; '.join(moved)})" if moved else f"is the same at factors {factors}"
+        )
+        inside = f"changes in {', '.join(changed)}" if changed else "is the same as well"
+        lines.append(f"{kind}: the ranking {overall}. Within environments it {inside}.")
     return lines
 
 
@@ -90,6 +95,19 @@ def _positions(board: Board) -> dict[str, int]:
     """Return the position of every agent; agents with the same mean rank share it."""
     ranks = {standing.label: float(standing.rank.mean) for standing in board.standings}
     return {label: 1 + sum(other < rank for other in ranks.values()) for label, rank in ranks.items()}
+
+
+def _moves(usual: Board, other: Board) -> list[str]:
+    """Return the agents whose position differs, with both positions."""
+    expected, positions = _positions(usual), _positions(other)
+    moved = [standing for standing in other.standings if positions[standing.label] != expected[standing.label]]
+    return [f"{standing.title} {expected[standing.label]} → {positions[standing.label]}" for standing in moved]
+
+
+def _order(board: Board, environment: str) -> list[str]:
+    """Return the labels in an environment by mean score."""
+    places = board.places[environment]
+    return sorted(places, key=lambda label: (float(places[label].score.mean), label))
 
 
 def _board(board: Board) -> dict[str, Any]:

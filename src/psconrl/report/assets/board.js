@@ -58,6 +58,7 @@ function sortable(which, key, name, hint, redraw) {
     el("button", { type: "button", title: hint, "data-key": key, click: press }, name + arrow));
 }
 
+const settings = Object.fromEntries(report.submissions.map((each) => [each.agent, each.setting]));
 const matches = (agent) => agent.toLowerCase().includes(chosen.agent.trim().toLowerCase());
 const board = () => report.boards[chosen.factor][chosen.kind];
 
@@ -78,7 +79,7 @@ function standings() {
     const cells = COLUMNS.map(([key]) => el("td", {}, shown(numbers[key])));
     return {
       keys: { ...numbers, agent: row.agent, position: mean(row.rank) },
-      node: el("tr", {}, el("td", {}, row.agent), ...start, ...cells),
+      node: el("tr", {}, el("td", { title: settings[row.agent] }, row.agent), ...start, ...cells),
     };
   });
   const columns = [["agent", "agent", "Name of the agent"], ...heads, ...COLUMNS];
@@ -175,7 +176,7 @@ const search = el("input", {
   },
 });
 document.getElementById("head").append(el("h1", {}, report.title),
-  el("p", { class: "meta" }, `${report.submissions.length} submissions and uniform play`
+  el("p", { class: "meta" }, `Submissions: ${report.submissions.length}, and uniform play`
     + (report.quick ? "; short runs (--quick), which do not count" : "")));
 document.getElementById("main").append(
   el("div", { class: "robust" }, ...report.changes.map((line) => el("p", {}, line))),
