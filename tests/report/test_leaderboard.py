@@ -237,6 +237,24 @@ def test_rivals_are_tried_on_the_development_environments():
     assert {len(labels) for agent, labels in values.items() if agent not in board} == {5}
 
 
+def test_the_practical_board_keeps_the_settings_and_has_the_environments_that_it_promises():
+    spec, board = shipped_spec("practical"), shipped_spec("leaderboard")
+    assert all(agent == board.agents[label] for label, agent in spec.agents.items())
+    models = {job.experiment: psconrl.load(job.env, **job.env_options) for job in spec.jobs()}
+    assert all(100 <= cmdp.n_states <= 144 for cmdp in models.values())
+    assert {job.horizon for job in spec.jobs()} == {100_000, 1_000_000}
+    assert [name for name, cmdp in models.items() if cmdp.n_constraints == 3] == ["ward", "stock"]
+    tight = models["tight-garnet"]
+    low, high = cost_ranges(tight)[1]
+    assert 0.0 < (tight.thresholds[0] - low) / (high - low) < 0.006
+    queue = models["slow-queue"]
+    policy = psconrl.plan(queue).policy
+    chain = np.einsum("sa,sat->st", policy, queue.transition.toarray().reshape(queue.n_states, queue.n_actions, -1))
+    second = np.sort(np.abs(np.linalg.eigvals(chain)))[-2]
+    assert 1.0 / (1.0 - second) > 300.0
+    assert all((psconrl.plan(cmdp).multipliers > 0).any() for cmdp in models.values())
+
+
 def test_every_kind_of_costs_has_a_board_of_its_own():
     played = [
         environment(name + suffix, curves("psconrl", 10.0, 0.0), curves("uniform", 100.0, 0.0))
@@ -334,6 +352,17 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
     assert "failed: chain, Mine, run 0: RuntimeError: eight states are too many" in printed
     rows = [line.split(" | ") for line in (tmp_path / "board" / "leaderboard.md").read_text().splitlines()]
     assert [row[4] for row in rows if row[0] == "| Mine" and len(row) > 5] == ["1", "1"]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("no_processes")
+def test_the_practical_board_has_files_of_its_own(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(TINY))
+    code, printed = reproduced(capsys, "practical", "--out", str(tmp_path), "--agents", "psconrl")
+    assert code == 0
+    assert "16 runs done" in printed  # uniform play is added, since losses are relative to it
+    endings = ("db", "md", "html", "pdf", "png", "svg")
+    assert {p.name for p in tmp_path.iterdir()} == {f"practical.{ending}" for ending in endings}
 
 
 @pytest.mark.full

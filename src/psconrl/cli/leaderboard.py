@@ -1,4 +1,4 @@
-"""``psconrl reproduce leaderboard`` and ``sensitivity``: all agents on all environments, and their hyperparameters."""
+"""``psconrl reproduce leaderboard``, ``practical`` and ``sensitivity``: agents ranked, and their hyperparameters."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
 
-BOARDS = ("leaderboard", "sensitivity")
+RANKED = ("leaderboard", "practical")
+BOARDS = (*RANKED, "sensitivity")
 
 
 def reproduce_board(
@@ -23,8 +24,8 @@ def reproduce_board(
     """Run the missing jobs of a board's spec, print its tables, and write tables, figures and page to the folder."""
     spec = shipped_spec(what)
     if agents is not None:
-        if what != "leaderboard":
-            raise ConfigError(f"--agents: {what} has fixed agents; they can be chosen for leaderboard")
+        if what not in RANKED:
+            raise ConfigError(f"--agents: {what} has fixed agents; they can be chosen for {' and '.join(RANKED)}")
         named = [name.strip() for name in agents.split(",")]
         spec = with_agents(spec, agents if REFERENCE in named else f"{agents},{REFERENCE}")
     results = folder / f"{what}.db"
@@ -32,13 +33,13 @@ def reproduce_board(
     print_outcome(outcome, results)
     if outcome.interrupted:
         leave_unless_complete(outcome)
-    written = _leaderboard(results, folder, spec) if what == "leaderboard" else _sensitivity(results, folder)
+    written = _ranking(what, results, folder, spec) if what in RANKED else _sensitivity(results, folder)
     for path in (*written, write_page(results, folder / f"{what}.html")):
         console().print(Text(f"{'Picture' if path.suffix == '.png' else 'Page'}: {path}"))
     leave_unless_complete(outcome)
 
 
-def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
+def _ranking(what: str, results: Path, folder: Path, spec: Spec) -> list[Path]:
     from psconrl.report.leaderboard import leaderboards
     from psconrl.report.leaderboard_figures import leaderboard_figure
     from psconrl.report.leaderboard_tables import markdown_page, standings_table
@@ -48,8 +49,9 @@ def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
     for name, board in boards.items():
         show_table(standings_table(board, settings) | {"title": name})
     text = markdown_page(boards, settings)
-    write_atomically(folder / "leaderboard.md", lambda f: f.write(text.encode()), ConfigError)
-    return [*_pictures(leaderboard_figure(boards), folder / "leaderboard"), folder / "leaderboard.md"]
+    tables = folder / f"{what}.md"
+    write_atomically(tables, lambda f: f.write(text.encode()), ConfigError)
+    return [*_pictures(leaderboard_figure(boards), folder / what), tables]
 
 
 def _sensitivity(results: Path, folder: Path) -> list[Path]:
