@@ -241,7 +241,7 @@ def test_the_practical_board_keeps_the_settings_and_has_the_environments_that_it
     spec, board = shipped_spec("practical"), shipped_spec("leaderboard")
     assert all(agent == board.agents[label] for label, agent in spec.agents.items())
     models = {job.experiment: psconrl.load(job.env, **job.env_options) for job in spec.jobs()}
-    assert all(100 <= cmdp.n_states <= 144 for cmdp in models.values())
+    assert sum(100 <= cmdp.n_states <= 1000 for cmdp in models.values()) == len(models) - 1  # all except one river
     assert {job.horizon for job in spec.jobs()} == {100_000, 1_000_000}
     assert [name for name, cmdp in models.items() if cmdp.n_constraints == 3] == ["ward", "stock"]
     tight = models["tight-garnet"]
@@ -251,7 +251,7 @@ def test_the_practical_board_keeps_the_settings_and_has_the_environments_that_it
     policy = psconrl.plan(queue).policy
     chain = np.einsum("sa,sat->st", policy, queue.transition.toarray().reshape(queue.n_states, queue.n_actions, -1))
     second = np.sort(np.abs(np.linalg.eigvals(chain)))[-2]
-    assert 1.0 / (1.0 - second) > 300.0
+    assert 1.0 / (1.0 - second) > 150.0
     assert all((psconrl.plan(cmdp).multipliers > 0).any() for cmdp in models.values())
 
 

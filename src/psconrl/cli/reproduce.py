@@ -70,9 +70,9 @@ def reproduce_command(
     your own agent, leaderboard --agents all,mine.py:MyAgent ranks it.
 
     all: the figures and the theory bench. leaderboard: every agent on every environment, ranked (three quarters of an
-    hour; three minutes with --quick). practical: the same on six environments of 100 to 144 states and runs of 100,000
-    rounds and more (40 minutes). sensitivity: the effect of every agent's one hyperparameter, from which the settings
-    of both were chosen.
+    hour; three minutes with --quick). practical: the same on seven environments of 40 to 144 states, with runs of
+    100,000 rounds and more (half an hour). sensitivity: the effect of every agent's one hyperparameter, from which
+    the settings of both were chosen.
     """
     need_matplotlib("reproduce")
     if what in BOARDS:
