@@ -74,6 +74,9 @@ UNVISITED_WEIGHT = 1e-12  # weight of an unvisited state in the choice of the st
 BOUND_GAP = 1e-3  # of the range of a cost: the gap between upper and lower bound at which the iteration stops
 BOUND_ROUNDING = 1e-12  # rounding error of sums of doubles, relative to the summands
 
+# The best model in L1 balls.
+BALL_TOL = 1e-12  # improvements of a smaller share of costs and biases are rounding
+
 # Repair of plans with disjoint classes.
 TIED_ACTION = 1e-9  # actions that lose no more than this times the potential of their state are optimal too
 CONNECTING_SHARE = 1e-4  # share of the time in which such a policy moves between its classes

@@ -16,11 +16,11 @@ from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot
 from psconrl.kernels.sorting import argsort
 from psconrl.markov.chain import DenseChain
+from psconrl.planning.tolerances import BALL_TOL
 from psconrl.products import product
 
 WHOLE_BALL = 2.0  # the radius of a ball that holds every distribution
 MOST_MODELS = 1000  # policy iteration takes a dozen
-BALL_TOL = 1e-12  # improvements of a smaller share of costs and biases are rounding
 
 
 def least_in_ball(p_bar: Floats, radius: Floats, values: Floats) -> Floats:
