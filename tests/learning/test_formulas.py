@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psconrl import CMDP, Status, evaluate, plan
+from psconrl import CMDP, AgentError, Status, evaluate, plan
 from psconrl.agents import (
     CUCRL,
     FHA,
@@ -374,3 +374,9 @@ def test_a_debt_is_paid_by_its_share_over_the_square_root_of_the_rounds():
     assert targets[0] == pytest.approx([0.5 - 0.3 * 8 / 4, 0.2])
     assert targets[1] == pytest.approx([0.5 - 0.3 * 8 / 4 / 4, 0.2])
     assert len(targets) == 8
+
+
+def test_a_saved_multiplier_must_not_be_negative():
+    agent = make("lagrangian", 2, 2, [0.5], seed=0)
+    with pytest.raises(AgentError, match="multipliers must not be negative"):
+        agent.restore(agent.state() | {"multipliers": [-1.0]})

@@ -165,11 +165,17 @@ def test_a_saved_agent_continues_bit_for_bit(tmp_path):
     assert agent.logits.tolist() == again.logits.tolist()
 
 
-@pytest.mark.parametrize("damage", [{"rounds_of_steps": np.ones(12)}, {"multipliers": [-1.0]}])
-def test_damaged_files_are_refused(damage):
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ({"rounds_of_steps": np.ones(12)}, "the saved epoch is inconsistent"),
+        ({"multipliers": [-1.0]}, "multipliers must not be negative"),
+    ],
+)
+def test_damaged_files_are_refused(damage, says):
     agent = rover_agent()
     simulate(ROVER, agent, 50, seed=0)
-    with pytest.raises(AgentError, match="the saved epoch is inconsistent"):
+    with pytest.raises(AgentError, match=says):
         rover_agent().restore(agent.state() | damage)
 
 

@@ -154,6 +154,14 @@ def saved_floats(value: Any, shape: tuple[int, ...], what: str, infinite: bool =
     return array
 
 
+def saved_multipliers(value: Any, shape: tuple[int, ...]) -> Floats:
+    """Return saved multipliers; raise an error if they are not numbers from 0 on, one per threshold."""
+    multipliers = saved_floats(value, shape, "multipliers")
+    if (multipliers < 0).any():
+        raise AgentError("multipliers must not be negative")
+    return multipliers
+
+
 def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tuple[Ints, ...]:
     """Return deterministic policies from a file, each an action for every state."""
     policies = []

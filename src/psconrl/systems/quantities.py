@@ -96,7 +96,10 @@ class Quantity(ABC):
 
     text: str
 
-    is_share = False  # whether it is a share of something, for which people use percentage points
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of something, for which people use percentage points."""
+        return False
 
     @property
     @abstractmethod
@@ -133,7 +136,7 @@ class Mean(Quantity):
     top: Combination
 
     @property
-    def is_share(self) -> bool:  # type: ignore[override]
+    def is_share(self) -> bool:
         """Whether it is the share of rounds in which a condition holds."""
         return self.text.startswith("P(") and len(self.top.terms) == 1 and self.top.terms[0][0] == 1.0
 
@@ -158,7 +161,10 @@ class Ratio(Quantity):
     top: Combination
     bottom: Combination
 
-    is_share = True
+    @property
+    def is_share(self) -> bool:
+        """True: one part of another."""
+        return True
 
     @property
     def parts(self) -> tuple[Combination, ...]:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
 from psconrl.kernels.products import combine, dot
-from psconrl.learning.checks import as_amounts, as_positive, saved_floats
+from psconrl.learning.checks import as_amounts, as_positive, saved_multipliers
 from psconrl.learning.part import Part
 from psconrl.learning.parts.fallbacks import NO_LIMITS
 from psconrl.learning.parts.schedules import Ouyang, Schedule
@@ -104,4 +104,4 @@ class LagrangianPSRL(Sampler):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.multipliers = saved_floats(state["multipliers"], self.thresholds.shape, "multipliers")
+        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)

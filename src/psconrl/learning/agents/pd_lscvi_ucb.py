@@ -37,7 +37,7 @@ from psconrl.learning.checks import (
     as_nonnegative,
     as_optimistic_cost,
     as_positive,
-    saved_floats,
+    saved_multipliers,
 )
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
@@ -143,6 +143,4 @@ class PDLSCVIUCB(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.multipliers = saved_floats(state["multipliers"], self.thresholds.shape, "multipliers")
-        if (self.multipliers < 0).any():
-            raise AgentError("multipliers must not be negative")
+        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)

@@ -27,7 +27,7 @@ from psconrl.caps import need
 from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, as_nonnegative, as_positive, as_ranges, saved_floats
+from psconrl.learning.checks import as_count, as_nonnegative, as_positive, as_ranges, saved_floats, saved_multipliers
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
 from psconrl.learning.runtime.constraint_names import Thresholds
@@ -132,7 +132,5 @@ class PDLSVIUCB(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.multipliers = saved_floats(state["multipliers"], self.thresholds.shape, "multipliers")
+        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
         self._shortfall = saved_floats(state["shortfall"], self.thresholds.shape, "shortfall")
-        if (self.multipliers < 0).any():
-            raise AgentError("multipliers must not be negative")

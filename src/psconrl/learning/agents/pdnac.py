@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_count, as_positive, as_ranges, saved_floats
+from psconrl.learning.checks import as_count, as_positive, as_ranges, saved_floats, saved_multipliers
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.learning.runtime.cost_scale import CostScale
@@ -148,9 +148,9 @@ class PDNAC(Recording):
         """Restore what ``state`` returned."""
         super().restore(state)
         self.logits = saved_floats(state["logits"], self.logits.shape, "logits")
-        self.multipliers = saved_floats(state["multipliers"], self.thresholds.shape, "multipliers")
+        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
         rounds = saved_floats(state["rounds_of_steps"], (2 * self.H,), "rounds_of_steps").astype(np.int64)
-        if (rounds < 1).any() or rounds.sum() != self._pairs.size or (self.multipliers < 0).any():
+        if (rounds < 1).any() or rounds.sum() != self._pairs.size:
             raise AgentError("the saved epoch is inconsistent")
         self._rounds = rounds
 

@@ -35,7 +35,7 @@ from psconrl.learning.checks import (
     as_number,
     as_positive,
     as_ranges,
-    saved_floats,
+    saved_multipliers,
 )
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
@@ -206,9 +206,7 @@ class POCMDP(Recording):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.multipliers = saved_floats(state["multipliers"], self.thresholds.shape, "multipliers")
-        if (self.multipliers < 0).any():
-            raise AgentError("multipliers must not be negative")
+        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
 
 
 def window_values(states: Ints, rewards: Floats, N: int, n_states: int) -> Floats:

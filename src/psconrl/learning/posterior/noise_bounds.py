@@ -164,8 +164,8 @@ class NoiseIntervals:
             yes, no = found(numbers, np.zeros(1), randomness.arguments[name], None)
             successes, failures = successes + float(yes), failures + float(no)
         n = successes + failures
-        ends = tuple(np.array([end_of_interval(successes, n, log_inverse, outer)]) for outer in (0.0, 1.0))
-        return ends, np.array([(successes + 1.0) / (n + 2.0)])  # type: ignore[return-value]
+        low, high = (np.array([end_of_interval(successes, n, log_inverse, outer)]) for outer in (0.0, 1.0))
+        return (low, high), np.array([(successes + 1.0) / (n + 2.0)])
 
     def _poisson_rate(
         self, randomness: IndependentNoise, key: str, observed: dict[str, Observed], log_inverse: float
