@@ -222,19 +222,16 @@ def test_the_shipped_board_gives_the_structure_of_every_built_in_system():
     assert all(job.known_costs for job in jobs)
 
 
-def test_rivals_are_tried_on_the_development_environments():
-    """So that their results can be compared with those of the agents on the leaderboard."""
-    rivals, tuned = shipped_spec("rivals"), shipped_spec("sensitivity")
-    check_jobs(rivals.jobs(quick=True))
-    key = {(job.env, str(job.env_options), job.horizon, job.known_costs) for job in rivals.jobs()}
-    assert key == {(job.env, str(job.env_options), job.horizon, job.known_costs) for job in tuned.jobs()}
-    assert (rivals.seed, rivals.replicates) == (tuned.seed, tuned.replicates)
-    board = set(shipped_spec("leaderboard").agents)
-    assert set(rivals.agents) - board == set(RECIPES) - board - {"span-fha"}
+def test_every_agent_is_on_the_board_and_had_five_values_of_its_hyperparameter():
+    tuned, board = shipped_spec("sensitivity"), shipped_spec("leaderboard")
+    check_jobs(tuned.jobs(quick=True))
+    assert set(RECIPES) - set(board.agents) == {"span-fha"}
     values = defaultdict(set)
-    for job in rivals.jobs():
+    for job in tuned.jobs():
         values[job.agent].add(job.label)
-    assert {len(labels) for agent, labels in values.items() if agent not in board} == {5}
+    fixed = {"uniform", "psconrl-plain", "psconrl-published", "span-fha"}  # without a hyperparameter
+    assert set(RECIPES) - set(values) == fixed - {"uniform"}
+    assert {len(labels) for agent, labels in values.items() if agent not in fixed} == {5, 10}  # of Triple-QA 10
 
 
 def test_the_practical_board_keeps_the_settings_and_has_the_environments_that_it_promises():
@@ -335,7 +332,7 @@ def reproduced(capsys, *arguments):
 def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(TINY))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "ranked.py").write_text(MINE)
     code, printed = reproduced(capsys, "leaderboard", "--out", "board")
     assert code == 0
     assert "16 runs done" in printed
@@ -346,7 +343,7 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
     assert {p.name for p in (tmp_path / "board").iterdir()} == {
         "leaderboard.db", "leaderboard.md", "leaderboard.html", "leaderboard.pdf", "leaderboard.png", "leaderboard.svg",
     }  # fmt: skip
-    code, printed = reproduced(capsys, "leaderboard", "--out", "board", "--agents", "all, mine.py:Mine, uniform")
+    code, printed = reproduced(capsys, "leaderboard", "--out", "board", "--agents", "all, ranked.py:Mine, uniform")
     assert code == 1  # some runs failed, and the board shows it by the number of environments
     assert "16 were there" in printed
     assert "failed: chain, Mine, run 0: RuntimeError: eight states are too many" in printed

@@ -22,7 +22,7 @@ from psconrl.experiment.spec_file import read_spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.simulation.interrupt import Interrupted
 
-SHIPPED = ("paper", "theory", "leaderboard", "practical", "sensitivity", "rivals")
+SHIPPED = ("paper", "theory", "leaderboard", "practical", "sensitivity")
 SOME_FAILED = 1
 # Interval of the progress messages of a sweep without a terminal.
 REPORT_SECONDS = 30.0
@@ -44,7 +44,7 @@ executor_option = click.option(
 @workers_option
 @executor_option
 def sweep_command(spec: str, out: str, quick: bool, workers: int | None, executor: str) -> None:
-    """Run all experiments of SPEC: a .toml file, paper, theory, leaderboard, practical, sensitivity or rivals.
+    """Run all experiments of SPEC: a .toml file, paper, theory, leaderboard, practical or sensitivity.
 
     Ctrl-C, a crash or a power cut loses at most the runs in progress: the same command continues.
     """

@@ -72,7 +72,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 def shipped_spec(name: str) -> Spec:
     """Read a spec shipped with the library.
 
-    ``"paper"``, ``"theory"``, ``"leaderboard"``, ``"practical"``, ``"sensitivity"`` or ``"rivals"``.
+    ``"paper"``, ``"theory"``, ``"leaderboard"``, ``"practical"`` or ``"sensitivity"``.
     """
     text = resources.files("psconrl.experiment").joinpath("specs", f"{name}.toml").read_text(encoding="utf-8")
     return parse_spec(text, name)
