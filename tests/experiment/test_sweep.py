@@ -160,7 +160,7 @@ def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, uninterrupt
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-@pytest.mark.part(2)
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["kill", "Ctrl-C"])
 def test_a_signal_leaves_no_lock_and_no_traceback_however_often_it_comes(tmp_path, start_sweep, number):
     process = start_sweep("--workers", "1")
@@ -200,6 +200,7 @@ class InterruptedAtWork(ThreadPoolExecutor):
         return future
 
 
+@pytest.mark.full
 def test_ctrl_c_never_tears_the_executor_apart(tmp_path, jobs, uninterrupted):
     handler = signal.getsignal(signal.SIGINT)
     with InterruptedAtWork() as executor:
@@ -286,7 +287,8 @@ def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_kills_its_process_is_found_and_recorded_and_the_others_are_run(tmp_path, monkeypatch, workers):
     """When a pool breaks, each run that may have broken it runs alone, in its own pool."""
     monkeypatch.setattr(runner, "execute", die_of_third)
@@ -315,6 +317,7 @@ def test_results_of_other_code_are_refused(tmp_path, jobs, monkeypatch):
     assert "the worker has other versions than this machine: code another" in outcome.errors[0]
 
 
+@pytest.mark.full
 def test_a_run_that_raises_is_recorded_and_does_not_stop_the_others(tmp_path, jobs, uninterrupted, monkeypatch):
     make_agent = Job.make_agent
     checked = threading.Event()

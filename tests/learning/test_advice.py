@@ -155,10 +155,10 @@ def test_a_plan_whose_averages_say_little_of_the_run():
     assert hindsight(agent, 0) == []
 
 
-def test_a_hundred_runs_that_need_no_hindsight():
+def test_a_hundred_runs_that_need_no_hindsight(full):
     for name in ("marsrover-4x4", "queue", "riverswim", "inventory", "garnet"):
         model = psconrl.load(name)
-        for seed in range(10):
+        for seed in range(10 if full else 1):
             for known in (True, False):
                 given = {"costs": model.costs} if known else {"optimistic_cost": float(model.costs[0].min())}
                 agent = PSConRL(model.n_states, model.n_actions, model.thresholds, seed=seed, **given)

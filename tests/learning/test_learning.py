@@ -170,6 +170,7 @@ def example_run(seed, fallback):
     return trace.averages[-1][1], theta, agent.counts.pairs[0, 1]
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_example_1_is_learned_with_exploration_and_not_without():
     """A third of the runs of the paper's Figure 1.

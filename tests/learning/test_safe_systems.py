@@ -174,6 +174,7 @@ COVERED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", COVERED)
 def test_the_noise_is_in_the_sets_as_often_as_they_say_however_long_one_looks(name):

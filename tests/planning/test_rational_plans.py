@@ -294,9 +294,9 @@ def test_ordinary_plans_need_no_rational_arithmetic():
         assert p.method == "mixture"
 
 
-def test_one_constraint_needs_one_randomised_state():
+def test_one_constraint_needs_one_randomised_state(full):
     """Policies that differ in every state: the pair in between differs in one, with the same averages."""
-    for seed in range(6):
+    for seed in range(6 if full else 1):
         cmdp = random_cmdp("dense", 6, 3, 1, seed)
         p = plan(cmdp, exact=True)
         if p.status is Status.OPTIMAL:

@@ -34,7 +34,10 @@ pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # Slow pages: `make test-all` runs them.
-LONG = ("docs/tutorials/paper.md", "docs/tutorials/thousands.md")
+LONG = tuple(
+    f"docs/{page}.md"
+    for page in ("tutorials/paper", "tutorials/thousands", "tutorials/gymnasium", "agents/pd-lsvi-ucb")
+)
 # What a page takes for granted: the user's system.
 GIVEN = {"README.md": {"my_system": lambda state, action: ((state + 1) % 10, [1.0, 2.0, 0.3])}}
 

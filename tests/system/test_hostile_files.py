@@ -168,6 +168,7 @@ def umb(index, **files):
     return plain.getvalue()
 
 
+@pytest.mark.full
 def test_hostile_files_of_other_programs(tmp_path):
     """Hundreds of megabytes of zeros in a file of 300 kB, and lists that are left out but claimed to be long."""
     system = {"time": "discrete", "#players": 0, "#initial-states": 0, "#choice-actions": 0, "#observations": 0}
