@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import sys
 
 import numpy as np
@@ -106,7 +107,7 @@ def test_an_agent_is_tuned_submitted_continued_and_checked(board, tmp_path):
     assert [run.rounds for run in found.runs["chain"]] == [[21, 320]] * 2  # the first checkpoint from T/16 = 20 on
     before = (tmp_path / "mine.json").read_text()
     code, printed = board("submit", "mine.py", "--grid", "least=0.9,0.1")
-    assert "0 runs done in 0.0 s, 12 were there" in printed
+    assert re.search(r" 0 runs done in [\d.]+ s, 12 were there", f" {printed}")
     assert (tmp_path / "mine.json").read_text() == before
     (tmp_path / "mine.py").unlink()  # the check uses the code of the submission
     code, printed = board("check", "mine.json", "--share", "0.5", "--seed", "3", "--run-code")
@@ -178,6 +179,33 @@ def test_a_submission_has_the_same_board_as_the_results_file(board, tmp_path):
                 assert one.seconds == pytest.approx(two.seconds, abs=1e-4)
                 assert str(one.rank) == str(two.rank)
     assert board("check", "a.json", "--share", "0.1")[0] == 0  # without --run-code: an agent of the library
+
+
+@pytest.mark.usefixtures("tiny")
+def test_runs_of_a_results_file_are_submitted_and_a_folder_is_checked(board, tmp_path):
+    (tmp_path / "all").mkdir()
+    assert board("submit", "psconrl", "--out", "first.json", "--results", "board.db")[0] == 0
+    code, printed = board("submit", "psconrl", "--out", "all/again.json", "--results", "board.db")
+    assert (code, " were there" in printed) == (0, True)
+    assert not (tmp_path / "all" / "again.db").exists()
+    assert (tmp_path / "all" / "again.json").read_text() == (tmp_path / "first.json").read_text()
+    assert board("submit", "mine.py", "--out", "all/mine.json", "--results", "board.db")[0] == 0
+    code, printed = board("check", "all", "--share", "0.3", "--seed", "1")
+    assert (code, "all/mine.json: a check executes the code stored in it" in printed) == (2, True)
+    code, printed = board("check", "all", "--share", "0.3", "--seed", "1", "--run-code")
+    assert (code, printed.count("The same to the last bit")) == (0, 2), printed
+    forge(tmp_path / "all" / "mine.json", better)
+    code, printed = board("check", "all", "--share", "1", "--run-code")
+    assert (code, printed.count("The same to the last bit"), printed.count("REFUSED")) == (1, 2, 1), printed
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_submission_has_a_line_for_every_run(board, tmp_path):
+    board("submit", "mine.py")
+    found = read_submission(tmp_path / "mine.json")
+    runs = [run for table in (found.runs, found.reference) for each in table.values() for run in each]
+    lines = (tmp_path / "mine.json").read_text().splitlines()
+    assert sum(line.startswith('{"replicate"') for line in lines) == len(runs)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -264,7 +292,9 @@ def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
         (["submit", "mine.py", "--grid", "least=a,b"], "--grid: the values of least must be numbers"),
         (["submit", "mine.py", "--grid", "least=0.5"], "a grid has 2 to 5 different values"),
         (["submit", "mine.py", "--grid", "lest=0.5,0.6"], "unknown option 'lest'; did you mean 'least'?"),
+        (["submit", "mine.py", "--results", "a.json"], "--results: 'a.json' must end in .db"),
         (["check", "none.json"], "none.json: no such file"),
+        (["check", "."], "has no submissions"),
         (["check", "mine.py"], "mine.py: is not JSON"),
         (["page", "none"], "none: no such folder"),
         (["page", "."], "has no submissions"),

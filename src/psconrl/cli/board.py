@@ -16,12 +16,12 @@ from psconrl.experiment.board_protocol import Entry, Plays, board_plays, find_en
 from psconrl.experiment.sent_code import placed
 from psconrl.experiment.store import Store
 from psconrl.report.board_check import Repetition, entry_of, faults, is_same_protocol, repeated_jobs
-from psconrl.report.board_page import read_folder, write_board
+from psconrl.report.board_page import read_folder, submissions_in, write_board
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.leaderboard import leaderboards
 from psconrl.report.leaderboard_tables import entry_table
 from psconrl.report.sensitivity import Hyperparameter, hyperparameter_table, hyperparameters
-from psconrl.report.submission import submission
+from psconrl.report.submission import Submission, submission
 from psconrl.report.submission_file import files_of_agent, read_submission, write_submission
 
 REFUSED = 1
@@ -40,28 +40,36 @@ def board_command() -> None:
 )
 @click.option("--quick", is_flag=True, help="Fewer and shorter runs, to try it out; they do not count.")
 @click.option("--out", metavar="FILE.json", help="The submission to write. [default: the name of FILE]")
+@click.option(
+    "--results",
+    metavar="FILE.db",
+    help="Where runs are found and kept, such as the leaderboard's results. [default: beside --out]",
+)
 @workers_option
-def submit_command(agent: str, grid: str | None, quick: bool, out: str | None, workers: int | None) -> None:
+def submit_command(
+    agent: str, grid: str | None, quick: bool, out: str | None, results: str | None, workers: int | None
+) -> None:
     """Run the leaderboard's protocol with the agent in FILE, and write one file with all results.
 
     FILE is a Python file with one agent; CLASS says which, if there are several. An agent of the leaderboard is given
     by its name. Environments, seeds and horizons are fixed. With --grid, the value with the least mean loss on the
-    development environments is used. Runs are kept in a file .db beside the output: if the command is stopped, the
-    same command continues.
+    development environments is used. Runs are kept in a results file: if the command is stopped, the same command
+    continues.
     """
     entry = find_entry(agent)
     target = output_path("--out", out or f"{entry.name.partition(':')[0]}.json", (".json",))
     assert target is not None
-    results = target.with_suffix(".db")
+    kept = output_path("--results", results or str(target.with_suffix(".db")), (".db",))
+    assert kept is not None
     files = files_of_agent(entry.name)
     tuned = None
     if grid is not None:
         option, values = _grid(grid)
-        tuned = _tuned(entry, option, values, quick, results, workers)
+        tuned = _tuned(entry, option, values, quick, kept, workers)
         show_table(hyperparameter_table([tuned]))
         entry = entry.with_option(option, tuned.values[tuned.best])
     plays = board_plays(entry, quick)
-    experiments = _run(plays, results, workers)
+    experiments = _run(plays, kept, workers)
     found = submission(entry, plays, quick, experiments, tuned, files)
     write_submission(found, target)
     show_table(entry_table(entry.label, leaderboards(experiments)))
@@ -69,7 +77,7 @@ def submit_command(agent: str, grid: str | None, quick: bool, out: str | None, w
 
 
 @board_command.command("check")
-@click.argument("file", metavar="FILE.json", type=click.Path(path_type=Path))
+@click.argument("path", metavar="FILE.json|FOLDER", type=click.Path(path_type=Path))
 @click.option(
     "--share",
     type=click.FloatRange(0, 1, min_open=True),
@@ -78,21 +86,40 @@ def submit_command(agent: str, grid: str | None, quick: bool, out: str | None, w
     help="Share of runs to repeat.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Seed of their choice. [default: another at every call]")
-@click.option("--run-code", is_flag=True, help="Execute the code stored in FILE.json.")
+@click.option("--run-code", is_flag=True, help="Execute the code stored in the submissions.")
 @workers_option
-def check_command(file: Path, share: float, seed: int | None, run_code: bool, workers: int | None) -> None:
-    """Repeat a random share of the runs of a submission, and compare all numbers.
+def check_command(path: Path, share: float, seed: int | None, run_code: bool, workers: int | None) -> None:
+    """Repeat a random share of the runs of a submission, or of all those in a folder, and compare all numbers.
 
-    Exit code 0 if they are the same to the last bit, 1 if not. This executes the code stored in the file, with your
+    Exit code 0 if they are the same to the last bit, 1 if not. This executes the code stored in a submission, with your
     rights: read it first, then pass --run-code.
     """
-    found = read_submission(file)
-    if found.files and not run_code:
-        raise ConfigError(
-            f"{file}: a check executes the code stored in it ({', '.join(found.files)}) with your rights; read it, and "
-            "pass --run-code if you trust it"
-        )
+    submitted = {file: read_submission(file) for file in (submissions_in(path) if path.is_dir() else [path])}
+    for file, found in submitted.items():
+        if found.files and not run_code:
+            raise ConfigError(
+                f"{file}: a check executes the code stored in it ({', '.join(found.files)}) with your rights; read it, "
+                "and pass --run-code if you trust it"
+            )
     seed = random.SystemRandom().randrange(SEEDS) if seed is None else seed
+    good = [_check(file, found, share, seed, workers) for file, found in submitted.items()]
+    if not all(good):
+        sys.exit(REFUSED)
+
+
+@board_command.command("page")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("-o", "--out", default="board.html", show_default=True, metavar="FILE", help="The page to write.")
+def page_command(folder: Path, out: str) -> None:
+    """Write one self-contained page from the submissions in FOLDER: sortable standings, filters, every environment."""
+    target = output_path("--out", out, (".html", ".htm"))
+    assert target is not None
+    write_board(read_folder(folder), target)
+    console().print(Text(f"Page: {target}"))
+
+
+def _check(file: Path, found: Submission, share: float, seed: int, workers: int | None) -> bool:
+    """Repeat some runs of a submission, print what differs, and return whether nothing does."""
     code = {path: text.encode() for path, text in found.files.items()}
     with placed(code), tempfile.TemporaryDirectory(prefix="psconrl-check-") as folder:
         entry = entry_of(found)
@@ -109,19 +136,7 @@ def check_command(file: Path, share: float, seed: int | None, run_code: bool, wo
     every = sum(len(runs) for runs in found.runs.values())
     how = f"--share {share:g} --seed {seed}"
     console().print(Text(f"{verdict}: {repeated} of {every} runs of {found.title} repeated ({how})"))
-    if lines:
-        sys.exit(REFUSED)
-
-
-@board_command.command("page")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-o", "--out", default="board.html", show_default=True, metavar="FILE", help="The page to write.")
-def page_command(folder: Path, out: str) -> None:
-    """Write one self-contained page from the submissions in FOLDER: sortable standings, filters, every environment."""
-    target = output_path("--out", out, (".html", ".htm"))
-    assert target is not None
-    write_board(read_folder(folder), target)
-    console().print(Text(f"Page: {target}"))
+    return not lines
 
 
 def _grid(grid: str) -> tuple[str, list[float]]:

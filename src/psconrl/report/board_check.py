@@ -3,12 +3,15 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from psconrl.experiment.board_protocol import REFERENCE, Entry, Plays, find_entry, protocol_digest
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.versions import versions
 from psconrl.report.curves import Experiment
-from psconrl.report.submission import FACTS, Runs, Submission, differences, submitted_runs
+from psconrl.report.submission import FACTS, SAME_BOARD, Runs, Submission, differences, submitted_runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,7 @@ def is_same_protocol(found: Submission, plays: Plays) -> bool:
 def repeated_jobs(plays: Plays, label: str, share: float, seed: int) -> Jobs:
     """Return a random share of an agent's runs, at least one, with those of the reference of the same replicates."""
     own = [job for job in plays.jobs if job.label == label]
-    chosen = random.Random(seed).sample(own, max(1, round(share * len(own))))
+    chosen = random.Random(f"{seed} {label}").sample(own, max(1, round(share * len(own))))
     places = {(job.experiment, job.replicate) for job in chosen}
     return Jobs(plays.jobs.title, [job for job in plays.jobs if (job.experiment, job.replicate) in places])
 
@@ -47,7 +50,7 @@ def faults(found: Submission, again: Repetition) -> list[str]:
         lines += [
             f"{experiment.name}: {key} {facts.get(key)}, repeated {experiment.facts[key]}"
             for key in FACTS
-            if facts.get(key) != experiment.facts[key]
+            if not _agree(facts.get(key), experiment.facts[key])
         ]
     for label, runs in ((again.label, found.runs), (REFERENCE, found.reference)):
         lines += _differing(label, runs, submitted_runs(again.experiments, label))
@@ -59,6 +62,13 @@ def faults(found: Submission, again: Repetition) -> list[str]:
     if lines and other:
         lines.append(f"It was made with other versions, which may be why: {', '.join(other)}")
     return lines
+
+
+def _agree(one: Any, two: Any) -> bool:
+    """Whether exact values agree; they are plans, which another version may round otherwise."""
+    if not (isinstance(one, list) and all(isinstance(x, float | int) for x in one)):
+        return bool(one == two)
+    return len(one) == len(two) and bool(np.allclose(one, two, rtol=SAME_BOARD, atol=SAME_BOARD))
 
 
 def _missing(found: Submission, again: Repetition) -> list[str]:

@@ -24,13 +24,19 @@ STYLES_OF_BOARD, SCRIPTS_OF_BOARD = ("page.css", "board.css"), ("dom.js", "board
 COLUMNS = ("loss", "tail", "worst_run", "overspent", "worst", "strong", "growth", "seconds")
 
 
-def read_folder(folder: Path) -> dict[str, Submission]:
-    """Read all submissions of a folder, the .json files, by titles that differ."""
+def submissions_in(folder: Path) -> list[Path]:
+    """Return the submissions of a folder, its .json files."""
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder")
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise ConfigError(f"{folder}: has no submissions, which are .json files")
+    return paths
+
+
+def read_folder(folder: Path) -> dict[str, Submission]:
+    """Read all submissions of a folder, the .json files, by titles that differ."""
+    paths = submissions_in(folder)
     read = {path: read_submission(path) for path in paths}
     titles = [title_of(REFERENCE), *(each.title for each in read.values())]
     return {

@@ -18,6 +18,7 @@ from psconrl.report.submission import FACTS, Runs, Submission, SubmittedRun, fil
 
 FORMAT = "psconrl-submission"
 SCHEMA_VERSION = 1
+LINES_DEEP = 3  # a line for every part, environment and run
 RESERVED_MODULES = {"psconrl", "numpy", "scipy", "highspy", *sys.stdlib_module_names}
 
 
@@ -39,8 +40,18 @@ def files_of_agent(name: str) -> dict[str, str]:
 def write_submission(submission: Submission, path: Path) -> None:
     """Write a submission to a file atomically."""
     record = {"format": FORMAT, "schema": SCHEMA_VERSION, **asdict(submission)}
-    text = json.dumps(record, indent=1, allow_nan=False)
+    text = _laid_out(record, LINES_DEEP) + "\n"
     write_atomically(path, lambda f: f.write(text.encode()), ConfigError)
+
+
+def _laid_out(value: Any, depth: int) -> str:
+    """Return JSON with a line for every element down to some depth, and deeper ones on the line of their parent."""
+    if depth == 0 or not value or not isinstance(value, dict | list):
+        return json.dumps(value, allow_nan=False)
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(_laid_out(each, depth - 1) for each in value) + "\n]"
+    items = (f"{json.dumps(key)}: {_laid_out(each, depth - 1)}" for key, each in value.items())
+    return "{\n" + ",\n".join(items) + "\n}"
 
 
 def read_submission(path: Path) -> Submission:
