@@ -173,8 +173,9 @@ def test_the_steps_of_policy_iteration_are_the_same_on_all_kinds(seed):
     available[:, 0] = True
     policy = np.zeros(6, dtype=np.int64)
     dense, sparse = both(P)
-    for steps in (policy_steps(dense), policy_steps(sparse), policy_steps(dense, double_double=True)):
-        chain = steps.evaluate(policy, costs, 0)
+    for P_of_kind, double_double in ((dense, False), (sparse, False), (dense, True)):
+        steps = policy_steps(P_of_kind, costs, available, double_double)
+        chain = steps.evaluate(policy, 0)
         rows = np.arange(6) * A
         np.testing.assert_allclose(chain.stationary @ P[rows], chain.stationary, atol=1e-12)
         np.testing.assert_allclose(
@@ -183,7 +184,7 @@ def test_the_steps_of_policy_iteration_are_the_same_on_all_kinds(seed):
         h = weights @ chain.biases
         values = (weights @ costs + P @ h).reshape(6, A) - h[:, None]
         values[~available] = np.inf
-        bound, better, _ = steps.improve(policy, chain.biases, chain.low_biases, costs, weights, available, 1e-9)
+        bound, better, _ = steps.improve(policy, chain, weights, 1e-9)
         assert bound == pytest.approx(values.min(), abs=1e-10)
         gains = values[:, 0] - values.min(axis=1) > 1e-8
         expected = np.where(gains, values.argmin(axis=1), 0)

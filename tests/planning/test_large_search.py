@@ -236,14 +236,13 @@ def test_transient_states_are_looked_ahead_in(monkeypatch):
     onward = np.where(pairs % 2, np.maximum(pairs // 2 - 1, 0), 0)
     costs = np.where(pairs % 2, 0.1, 5.0)[None, :]
     costs[0, :2] = 0.0  # at home
-    steps = policy_iteration.SparseSteps(
-        in_32_bits(csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n))), None
-    )
-    policy, everywhere = np.zeros(n, dtype=np.int64), np.ones((n, 2), bool)
-    chain = steps.evaluate(policy, costs, 0)
+    P = in_32_bits(csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n)))
+    steps = policy_iteration.SparseSteps(P, costs, np.ones((n, 2), bool), None)
+    policy = np.zeros(n, dtype=np.int64)
+    chain = steps.evaluate(policy, 0)
     assert steps._solver.passing
     for ahead, walk in ((None, [1]), (0.0, list(range(1, n)))):
-        better = steps.improve(policy, chain.biases, None, costs, np.ones(1), everywhere, 1e-13, ahead).policy
+        better = steps.improve(policy, chain, np.ones(1), 1e-13, ahead).policy
         assert np.flatnonzero(better).tolist() == walk
 
 
@@ -253,7 +252,7 @@ def test_least_room():
 
 def test_the_drift_on_several_cores_is_that_on_one(monkeypatch):
     problem = Problem.of(tandem(20))
-    steps = policy_iteration.policy_steps(problem.transition)
+    steps = policy_iteration.policy_steps(problem.transition, problem.costs, problem.available)
     h = np.random.default_rng(3).normal(size=400)
     one = steps._drift(h)
     monkeypatch.setattr(policy_iteration, "MULTIGRID_STATES", 1)

@@ -42,16 +42,21 @@ class Improved(NamedTuple):
 
 
 class PolicySteps(ABC):
-    """Evaluates and improves a sequence of policies under the same transitions."""
+    """Evaluates and improves a sequence of policies of one model: its transitions, costs and actions stay the same.
 
-    def __init__(self, n_states: int, n_actions: int) -> None:
+    ``costs`` (q, S*A); ``available`` (S, A).
+    """
+
+    def __init__(self, costs: Floats, available: Bools) -> None:
+        n_states, n_actions = available.shape
+        self._costs, self._available = costs, available
         self._first_pair = np.arange(0, n_states * n_actions, n_actions)
 
     @abstractmethod
     def evaluate(
-        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+        self, policy: Ints, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
-        """Solve the chain of a deterministic policy (S,) with costs (q, S*A); None if it has several closed classes.
+        """Solve the chain of a deterministic policy (S,) for all costs; None if it has several closed classes.
 
         ``reference``: a state that is likely visited often. ``within``: the allowed error of the gains, where a loose
         tolerance saves time. ``guess``: a solution of a similar chain.
@@ -59,23 +64,14 @@ class PolicySteps(ABC):
 
     @abstractmethod
     def improve(
-        self,
-        policy: Ints,
-        biases: Floats,
-        low: Floats | None,
-        costs: Floats,
-        weights: Floats,
-        available: Bools,
-        tolerance: float,
-        ahead: float | None = None,
-        reference: int = 0,
+        self, policy: Ints, chain: Unichain, weights: Floats, tolerance: float, ahead: float | None = None
     ) -> Improved:
         """Switch every state whose best action gains more than rounding error can account for.
 
-        ``biases`` (q, S), with their low parts ``low`` if there are any. The tolerance is relative to the bias of the
-        state, which is zero at a frequently visited one. The span of the bias would not do: a corner that is left once
-        in 1e100 steps must not keep the rest from improving. ``ahead``: the gain, if the improvement may look more than
-        one step ahead. This is usually better, but not always. ``reference``: a state that the policy visits often.
+        ``chain``: the policy evaluated. The tolerance is relative to the bias of the state, which is zero at a
+        frequently visited one. The span of the bias would not do: a corner that is left once in 1e100 steps must not
+        keep the rest from improving. ``ahead``: the gain, if the improvement may look more than one step ahead. This is
+        usually better, but not always.
         """
 
     @property
@@ -87,42 +83,42 @@ class PolicySteps(ABC):
         """Choose the levels of regimes that are hardly ever left again, in the next improvement."""
         return
 
+    def _values(self, cost: Floats, moved: Floats) -> Floats:
+        """Return the value of every action, (S, A), its cost plus P h - h; inf where it is not available."""
+        return np.where(self._available, cost.reshape(self._available.shape) + moved, np.inf)
 
-def policy_steps(P: Transition, double_double: bool = False) -> PolicySteps:
-    """Return the steps for the given transitions, in double or double-double precision."""
+
+def policy_steps(P: Transition, costs: Floats, available: Bools, double_double: bool = False) -> PolicySteps:
+    """Return the steps for costs (q, S*A) and available actions (S, A), in double or double-double precision."""
     if double_double:
-        return RefinedSteps(P.toarray())
-    return DenseSteps(P.toarray()) if P.eliminates else SparseSteps(P.matrix, P.restarts_in)
+        return RefinedSteps(P.toarray(), costs, available)
+    if P.eliminates:
+        return DenseSteps(P.toarray(), costs, available)
+    return SparseSteps(P.matrix, costs, available, P.restarts_in)
 
 
 class DenseSteps(PolicySteps):
     """Policy steps on dense transitions (S*A, S), both compiled."""
 
-    def __init__(self, P: Floats) -> None:
-        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+    def __init__(self, P: Floats, costs: Floats, available: Bools) -> None:
+        super().__init__(costs, available)
         self._P = P
 
     def evaluate(
-        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+        self, policy: Ints, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
         """Solve the chain by GTH elimination, in O(S^3)."""
-        return solve_dense(self._P, self._first_pair + policy, costs, reference)
+        return solve_dense(self._P, self._first_pair + policy, self._costs, reference)
 
     def improve(
-        self,
-        policy: Ints,
-        biases: Floats,
-        low: Floats | None,
-        costs: Floats,
-        weights: Floats,
-        available: Bools,
-        tolerance: float,
-        ahead: float | None = None,
-        reference: int = 0,
+        self, policy: Ints, chain: Unichain, weights: Floats, tolerance: float, ahead: float | None = None
     ) -> Improved:
         """Improve in double precision; the bound allows for rounding."""
-        bound, switched, new = improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
-        return Improved(bound - improvement.rounding_of_bound(self._P, weights, biases), new if switched else None)
+        bound, switched, new = improvement.improve(
+            self._P, self._costs, weights, self._available, policy, chain.biases, tolerance
+        )
+        rounding = improvement.rounding_of_bound(self._P, weights, chain.biases)
+        return Improved(bound - rounding, new if switched else None)
 
 
 class SparseSteps(PolicySteps):
@@ -130,8 +126,8 @@ class SparseSteps(PolicySteps):
 
     SWEEPS = 20  # a sweep costs one product, an evaluation some hundred; too many drift from the policy's own bias
 
-    def __init__(self, P: csr_array, restarts_in: int | None) -> None:
-        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+    def __init__(self, P: csr_array, costs: Floats, available: Bools, restarts_in: int | None) -> None:
+        super().__init__(costs, available)
         self._P, self._restarts_in = P, restarts_in
         order = narrow_order(P.indptr, P.indices, P.shape[1]) if restarts_in is None else NO_ORDER
         self._solver = SparseSolver(DirectSolver(order))
@@ -139,38 +135,29 @@ class SparseSteps(PolicySteps):
         self._outward = OutwardSteps(P) if self.joins_regimes else None
 
     def evaluate(
-        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+        self, policy: Ints, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
         """Solve the chain iteratively, starting from the guess or the solution of the previous policy."""
         rows = self._first_pair + policy
         chain = chosen_rows(self._P, rows)
-        return self._solver.solve(chain, costs.take(rows, axis=1), self._restarts_in, within=within, guess=guess)
+        return self._solver.solve(chain, self._costs.take(rows, axis=1), self._restarts_in, within=within, guess=guess)
 
     def improve(
-        self,
-        policy: Ints,
-        biases: Floats,
-        low: Floats | None,
-        costs: Floats,
-        weights: Floats,
-        available: Bools,
-        tolerance: float,
-        ahead: float | None = None,
-        reference: int = 0,
+        self, policy: Ints, chain: Unichain, weights: Floats, tolerance: float, ahead: float | None = None
     ) -> Improved:
         """Improve with compensated sums, since sparse transitions have no fallback in double-double precision."""
-        h = improvement.weighted_bias(weights, biases)
+        available, reference = self._available, chain.reference
+        h = improvement.weighted_bias(weights, chain.biases)
         potential: tuple[Floats, Floats] | None = None
-        if self.joins_regimes and np.abs(biases[weights > 0.0]).max() > LARGE_BIAS:
-            h = self._anchored(policy, costs, weights, available, reference)
+        if self.joins_regimes and np.abs(chain.biases[weights > 0.0]).max() > LARGE_BIAS:
+            h = self._anchored(policy, weights, reference)
             potential = (h, np.zeros(h.size))
-        moved = self._drift(h)
-        values = _values(moved, costs, weights, available)
+        cost = product(weights, self._costs)
+        values = self._values(cost, self._drift(h))
         bound, new, _ = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
         # In a large chain that mixes fast an evaluation takes a few products, and looking ahead saves none. If most
         # states are transient, improvements would otherwise spread to them from the closed class one state at a time.
         worth_it = self._solver.slow or self._solver.passing or h.size < MULTIGRID_STATES
-        cost = product(weights, costs)
         if ahead is not None and self._outward is not None:
             found = self._outward.improve(policy, h, cost, available, ahead, bound, tolerance, reference)
             if found is not None:
@@ -178,9 +165,7 @@ class SparseSteps(PolicySteps):
                     bound, potential = found.bound, (found.high, found.low)
                 return Improved(bound, new if np.array_equal(found.policy, policy) else found.policy, potential)
         if new is None and ahead is not None and self.joins_regimes and ahead - bound > OPEN_GAP:
-            return self._refined(
-                policy, h, values, available, cost, tolerance, reference, Improved(bound, new, potential)
-            )
+            return self._refined(policy, h, values, cost, tolerance, reference, Improved(bound, new, potential))
         if new is not None and ahead is not None and worth_it:
             P = self._P
             new = sparse_improvement.look_ahead(
@@ -193,7 +178,6 @@ class SparseSteps(PolicySteps):
         policy: Ints,
         h: Floats,
         values: Floats,
-        available: Bools,
         cost: Floats,
         tolerance: float,
         reference: int,
@@ -209,7 +193,7 @@ class SparseSteps(PolicySteps):
         if stuck >= 0 or not np.isfinite(low).all():
             return plain
         moved = double_double.drift_sparse(P.indptr, P.indices, P.data, h, low[0])
-        finer = np.where(available, cost.reshape(available.shape) + moved, np.inf)
+        finer = self._values(cost, moved)
         bound, new, _ = _switched(finer, policy, tolerance * np.maximum(1.0, np.abs(finer[states, policy])))
         return Improved(bound, new, (h, low[0])) if bound > plain.bound else plain
 
@@ -222,15 +206,15 @@ class SparseSteps(PolicySteps):
         """Forget the bias to which the next one would be anchored."""
         self._anchor = None
 
-    def _anchored(self, policy: Ints, costs: Floats, weights: Floats, available: Bools, reference: int) -> Floats:
+    def _anchored(self, policy: Ints, weights: Floats, reference: int) -> Floats:
         """Return the weighted bias of a policy whose biases are too large to be added."""
         rows = self._first_pair + policy
-        chain, cost, order = chosen_rows(self._P, rows), product(weights, costs), self._solver.direct.order
+        chain, cost, order = chosen_rows(self._P, rows), product(weights, self._costs), self._solver.direct.order
         anchor = np.zeros(policy.size) if self._anchor is None else self._anchor
         h = anchored_bias(chain, cost[rows], reference, anchor, order)
         apart = regimes(chain, reference, order) if self._anchor is None else None
         if apart is not None:
-            values = _values(self._drift(h), costs, weights, available)
+            values = self._values(cost, self._drift(h))
             h += best_level(values.ravel(), self._drift(apart).ravel()) * apart
         self._anchor = h
         return h
@@ -259,11 +243,11 @@ class RefinedSteps(DenseSteps):
     REFINEMENTS = 3
 
     def evaluate(
-        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+        self, policy: Ints, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
         """Solve the chain by GTH elimination and iterative refinement."""
         reference, gains, high, low, stationary, slowest = double_double.refined_unichain(
-            self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
+            self._P, self._first_pair + policy, self._costs, reference, self.REFINEMENTS
         )
         if reference < 0:
             return None
@@ -272,27 +256,15 @@ class RefinedSteps(DenseSteps):
         return Unichain(gains, high, stationary, reference, slowest, low)
 
     def improve(
-        self,
-        policy: Ints,
-        biases: Floats,
-        low: Floats | None,
-        costs: Floats,
-        weights: Floats,
-        available: Bools,
-        tolerance: float,
-        ahead: float | None = None,
-        reference: int = 0,
+        self, policy: Ints, chain: Unichain, weights: Floats, tolerance: float, ahead: float | None = None
     ) -> Improved:
         """Improve with a tolerance relative to the compared values, since rounding of the biases is negligible."""
-        high, rest = double_double.combine(weights, biases, np.zeros_like(biases) if low is None else low)
-        values = _values(double_double.drift_dense(self._P, high, rest), costs, weights, available)
+        low = np.zeros_like(chain.biases) if chain.low_biases is None else chain.low_biases
+        high, rest = double_double.combine(weights, chain.biases, low)
+        moved = double_double.drift_dense(self._P, high, rest)
+        values = self._values(product(weights, self._costs), moved)
         current = values[np.arange(policy.size), policy]
         return _switched(values, policy, tolerance * np.maximum(1.0, np.abs(current)))
-
-
-def _values(moved: Floats, costs: Floats, weights: Floats, available: Bools) -> Floats:
-    """Return the value of every action, (S, A); inf where it is not available."""
-    return np.where(available, product(weights, costs).reshape(available.shape) + moved, np.inf)
 
 
 def _switched(values: Floats, policy: Ints, tolerance: Floats) -> Improved:

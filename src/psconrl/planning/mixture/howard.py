@@ -125,8 +125,7 @@ class Howard(Oracle[Column]):
 
     def __init__(self, problem: Problem, *, careful: bool = False, hasty: bool = False) -> None:
         self.problem = problem
-        P = problem.transition
-        self._steps = policy_steps(P, double_double=careful)
+        self._steps = policy_steps(problem.transition, problem.costs, problem.available, double_double=careful)
         self._nearly_closed = NEARLY_CLOSED_DOUBLE_DOUBLE if careful else NEARLY_CLOSED
         self._reference = 0
         self._within = ROUGH if hasty else 0.0  # allowed error of gains
@@ -165,15 +164,14 @@ class Howard(Oracle[Column]):
         question = hash((answer.policy.tobytes(), weights.tobytes(), answer.chain.off))
         going_round = question in self._asked  # a cycle caused by rounding, which exceeds the remaining improvement
         self._asked.add(question)
-        costs, available = self.problem.costs, self.problem.available
         price = dot(weights, answer.costs)
         least = max(SEARCH_GAP, BEYOND_OFF * answer.chain.off)  # smallest improvement that is worth an evaluation
         before, self._last_gap = self._last_gap, np.inf
         for caution in CAUTION:
+            ahead = price if caution == CAUTION[0] else None
             bound, policy, potential = self._steps.improve(
-                answer.policy, answer.biases, answer.chain.low_biases, costs, weights, available,
-                caution * self._switch, price if caution == CAUTION[0] else None, answer.chain.reference,
-            )  # fmt: skip
+                answer.policy, answer.chain, weights, caution * self._switch, ahead
+            )
             if potential is not None:
                 answer.prove(weights, bound, potential)
             if policy is None or going_round or price - bound <= least or self._is_stalled(price - bound, before):
@@ -210,13 +208,13 @@ class Howard(Oracle[Column]):
         if not answer.chain.rough:
             return None
         self._within = 0.0  # little improvement remains: evaluate exactly from now on
-        chain = self._steps.evaluate(answer.policy, self.problem.costs, answer.chain.reference, guess=answer.chain)
+        chain = self._steps.evaluate(answer.policy, answer.chain.reference, guess=answer.chain)
         assert chain is not None
         return Column.of(answer.policy, chain)
 
     def _solve(self, policy: Ints, near: Unichain | None = None) -> Unichain | None:
         """Evaluate the chain of a policy; None if it has two closed classes."""
-        chain = self._steps.evaluate(policy, self.problem.costs, self._reference, self._within, near)
+        chain = self._steps.evaluate(policy, self._reference, self._within, near)
         if chain is not None and not np.isfinite(chain.gains).all():
             raise SolverError(FALLS_APART)
         return chain
