@@ -395,6 +395,9 @@ MISTAKES = {
     "explain box --state 99": "PolicyError: a state must be a number from 0 to 59 or a name; got 99",
     "explain box": "UsageError: Missing option '--state'",
     "reproduce box": "UsageError: Invalid value",
+    "reproduce figure2 --agents zzz --out new/folder": "ConfigError: --agents: unknown agent 'zzz'",
+    "reproduce practical --agents zzz --out new/folder": "ConfigError: --agents: unknown agent 'zzz'",
+    "reproduce sensitivity --agents psconrl --out new": "ConfigError: --agents: sensitivity has fixed agents",
 }
 
 

@@ -1,6 +1,7 @@
 """The command ``reproduce``: the paper's experiments, figures and page from scratch, and the leaderboard."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,11 +76,18 @@ def reproduce_command(
     the settings of both were chosen.
     """
     need_matplotlib("reproduce")
-    if what in BOARDS:
-        reproduce_board(what, quick, agents, _folder(out, quick), workers, executor)
-        return
+    with _folder(out, quick) as folder:
+        if what in BOARDS:
+            reproduce_board(what, quick, agents, folder, workers, executor)
+        else:
+            _reproduce_paper(what, quick, agents, folder, metric, workers, executor)
+
+
+def _reproduce_paper(
+    what: str, quick: bool, agents: str | None, folder: Path, metric: str, workers: int | None, executor: str
+) -> None:
+    """Run the missing jobs of the paper's experiments, print their tables, and write figures and page to the folder."""
     paper = _with_agents(shipped_spec("paper"), what, agents)
-    folder = _folder(out, quick)
     chosen = list(PARTS) if what == "all" else [what]
     if what != "theory":
         _print_exact_values()
@@ -107,13 +115,22 @@ def reproduce_command(
         leave_unless_complete(outcome)
 
 
-def _folder(out: str | None, quick: bool) -> Path:
+@contextmanager
+def _folder(out: str | None, quick: bool) -> Iterator[Path]:
+    """Make the folder of all output; after an error, remove what is new of it and still empty."""
     folder = Path(out or ("results/quick" if quick else "results/full"))
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"--out: {str(folder)!r} cannot be made ({error.strerror})") from None
-    return folder
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):
+            for path in new:
+                path.rmdir()
+        raise
 
 
 def _with_agents(paper: Spec, what: str, agents: str | None) -> Spec:
