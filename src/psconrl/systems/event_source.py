@@ -65,7 +65,7 @@ class EventSource(RandomSource):
         """Names of the events."""
         return tuple(self.events)
 
-    def unknown(self) -> dict[str, Any]:
+    def unknown(self) -> dict[str, Gamma]:
         """Return the priors of unknown rates by name of the event."""
         return {name: event.rate for name, event in self.events.items() if isinstance(event.rate, Gamma)}
 
@@ -110,19 +110,23 @@ class EventSource(RandomSource):
             return float(self.given_clock)
         if self.unknown():
             raise ModelError("give the rate of a clock, clock=..., which all rates together never exceed")
-        rates = np.array([float(e.rate) for e in self.events.values()])  # type: ignore[arg-type]
         everywhere = self.pair_columns(np.arange(self.states.size))
-        return FASTER * float((self._factors_at(everywhere, self.states.size * self.actions.size) @ rates).max())
+        factors = self._factors_at(everywhere, self.states.size * self.actions.size)
+        return FASTER * float((factors @ self._known_rates()).max())
+
+    def _known_rates(self) -> Floats:
+        """Return the rates (E,) of the events; nan for those that are unknown."""
+        return np.array([np.nan if isinstance(e.rate, Gamma) else float(e.rate) for e in self.events.values()])
 
     def randomness_at(self, states: Ints) -> tuple[EventClock, Ints]:
         """Return the events in the contexts of some states, and the context of each of their pairs."""
         size = states.size * self.actions.size
         rows, contexts = distinct_rows(list(self._factors_at(self.pair_columns(states), size).T), size)
-        names, keys = list(self.events), parameter_keys(self.unknown())
-        rates = np.array([np.nan if isinstance(e.rate, Gamma) else float(e.rate) for e in self.events.values()])
-        priors = {key: self.events[key].rate for key in dict.fromkeys(keys.values())}
+        names, unknown = list(self.events), self.unknown()
+        keys = parameter_keys(unknown)
+        priors = {key: unknown[key] for key in keys.values()}
         by_place = {names.index(name): key for name, key in keys.items()}
-        return EventClock(rows, self.clock, rates, by_place, priors), contexts  # type: ignore[arg-type]
+        return EventClock(rows, self.clock, self._known_rates(), by_place, priors), contexts
 
     def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state, after the event of each point."""

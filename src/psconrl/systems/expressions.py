@@ -112,9 +112,10 @@ def _checked(tree: ast.AST, text: str, depth: int = 0) -> set[str]:
 
 def _value(tree: ast.AST, values: Mapping[str, Any]) -> Any:
     match tree:
-        case ast.Constant(value=value):
-            # Numbers are doubles, so that no power of them takes for ever.
-            return value if isinstance(value, str) else np.float64(value)  # type: ignore[arg-type]
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Constant(value=bool() | int() | float() as number):
+            return np.float64(number)  # numbers are doubles, so that no power of them takes for ever
         case ast.Name(id=name):
             return values[name]
         case ast.BinOp(left=left, op=op, right=right):

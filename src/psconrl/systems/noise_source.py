@@ -53,7 +53,7 @@ class NoiseSource(RandomSource):
         """Names of the noise."""
         return tuple(self.noise)
 
-    def unknown(self) -> dict[str, Any]:
+    def unknown(self) -> dict[str, ParameterPrior]:
         """Return the priors of unknown parameters by name of the noise."""
         return {name: noise.prior for name, noise in self.noise.items() if noise.prior is not None}
 

@@ -120,7 +120,8 @@ class IndependentNoise(Randomness):
     @cached_property
     def priors(self) -> Mapping[str, ParameterPrior]:
         """The priors of the unknown parameters."""
-        return {key: self.noises[name].prior for name, key in self.keys.items()}  # type: ignore[misc]
+        named = ((key, self.noises[name].prior) for name, key in self.keys.items())
+        return {key: prior for key, prior in named if prior is not None}
 
     def own_table(self, name: str, parameters: Parameters) -> Floats:
         """Return the probabilities of the values of one noise, in each of its own contexts."""

@@ -132,9 +132,9 @@ def _noises(tables: Mapping[str, Any]) -> dict[str, Noise]:
     found = {}
     for name, table in tables.items():
         with _inside(f"[noise.{name}]"):
-            found[name] = _noise(table, priors)
-            if found[name].prior is not None:
-                priors[name] = found[name].prior  # type: ignore[assignment]
+            noise = found[name] = _noise(table, priors)
+            if noise.prior is not None:
+                priors[name] = noise.prior
     return found
 
 

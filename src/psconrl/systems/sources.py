@@ -62,7 +62,7 @@ class RandomSource(ABC):
         """Return all rules of the step, for trials."""
 
     @abstractmethod
-    def unknown(self) -> dict[str, Any]:
+    def unknown(self) -> Mapping[str, ParameterPrior]:
         """Return the names of noise or events with an unknown parameter, with their priors."""
 
     @property
@@ -152,7 +152,7 @@ def distinct_rows(columns: list[Any], size: int) -> tuple[Floats, Ints]:
     return np.column_stack([column[first] for column in columns]).astype(np.float64), found
 
 
-def parameter_keys(unknown: Mapping[str, Any]) -> dict[str, str]:
+def parameter_keys(unknown: Mapping[str, ParameterPrior]) -> dict[str, str]:
     """Return the name of every unknown parameter; those with the same prior object share one."""
     first: dict[int, str] = {}
     return {name: first.setdefault(id(prior), name) for name, prior in unknown.items()}
