@@ -117,8 +117,8 @@ def test_costs_are_scaled_to_gains_by_their_ranges():
     informed = TripleQA(1, 2, [3.0], horizon=50, ranges=[[-5.0, 15.0], [2.0, 6.0]])
     for agent in (known, informed):
         assert agent.wanted.tolist() == [0.75]
-        assert ((agent._highest - [-5.0, 2.0]) / agent._units).tolist() == [1.0, 1.0]
-        assert ((agent._highest - [15.0, 6.0]) / agent._units).tolist() == [0.0, 0.0]
+        assert ((agent._scale.highest - [-5.0, 2.0]) / agent._scale.units).tolist() == [1.0, 1.0]
+        assert ((agent._scale.highest - [15.0, 6.0]) / agent._scale.units).tolist() == [0.0, 0.0]
     assert TripleQA(1, 2, [0.3], horizon=50).wanted == pytest.approx([0.7])
     scaled = psconrl.CMDP(ROVER.transition, ROVER.costs * 8.0, ROVER.thresholds * 8.0, initial=ROVER.initial)
     other = make_agent("triple-qa", 16, 4, scaled.thresholds, scaled.costs, 0, 1000, **LIVELY)

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.caps import memory_gb
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_costs
+from psconrl.learning.checks import as_costs, as_ranges, saved_multipliers
 from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, arguments
 from psconrl.learning.runtime import persistence
 from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
 
@@ -34,10 +35,15 @@ class Agent(Player):
     parts: ClassVar[Mapping[str, Part | None]] = {}  # the slots and their default parts
     theory: ClassVar[type[Part] | None] = None  # the confidence radius of its theory, if any
     table_bytes: ClassVar[float] = 0.0  # bytes per (s, a, s'), for agents that keep full tables
+    keeps_multipliers: ClassVar[bool] = False  # one per threshold, initially 0, which are saved with the agent
+    multipliers: Floats
     # If costs are learned: an objective that counts as one observation of every pair, and guesses with their weight.
     optimistic_cost: float | None = None
     guessed_costs: Floats | None = None
     cost_weight: float | Floats | None = 0.0
+    # Of agents that scale costs to [0, 1]: what the caller said of their ranges, and the scale.
+    ranges: Floats | None
+    _scale: CostScale
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -67,6 +73,8 @@ class Agent(Player):
         self.costs: Floats | None = None
         if costs is not None:
             self.costs = self._as_costs(costs, "costs")
+        if self.keeps_multipliers:
+            self.multipliers = np.zeros(self.thresholds.size)
         self.rng = np.random.Generator(np.random.PCG64(seed_sequences(seed)[0]))
 
     def why_slow(self) -> str:
@@ -86,6 +94,11 @@ class Agent(Player):
             raise AgentError(f"{what} must be finite and have shape (m+1, S, A) = {shape}; got {costs.shape}")
         return costs
 
+    def _scale_costs(self, ranges: ArrayLike | None) -> None:
+        """Scale costs to [0, 1] by given ranges (m+1, 2), the known costs, or as they are; called by a constructor."""
+        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
+        self._scale = CostScale.of(self.costs, self.ranges, self.n_costs)
+
     def _part(self, slot: str, given: Part | None) -> Any:
         """Return a private copy of the part for a slot, or of the default part if none is given."""
         chosen = self.parts[slot] if given is None else given
@@ -102,6 +115,12 @@ class Agent(Player):
         weight = 1.0 if self.cost_weight is None else self.cost_weight
         return self.counts.mean_costs(self.optimistic_cost, self.guessed_costs, weight)
 
+    def _known_or_lowest_costs(self) -> Floats:
+        """Return the known costs, or their means, with the lowest costs of the scale for untried pairs."""
+        if self.costs is not None:
+            return self.costs
+        return np.where(self.counts.pairs > 0, self.counts.mean_costs(), self._scale.lowest[:, None, None])
+
     def config(self) -> dict[str, Any]:
         """Return the constructor arguments, except the seed, as plain data."""
         return arguments(self)
@@ -109,12 +128,15 @@ class Agent(Player):
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction: numbers, arrays and generators."""
         remembered = {slot: part.state() for slot, part in self._filled().items()}
-        return super().state() | {"rng": self.rng.bit_generator.state, "parts": remembered}
+        multipliers = {"multipliers": self.multipliers} if self.keeps_multipliers else {}
+        return super().state() | {"rng": self.rng.bit_generator.state, "parts": remembered} | multipliers
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
         self.rng = restored_generator(state["rng"])
+        if self.keeps_multipliers:
+            self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
         for slot, part in self._filled().items():
             if slot in state["parts"]:
                 part.restore(state["parts"][slot])

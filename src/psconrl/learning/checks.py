@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import LARGEST_COST, MOST_ROUNDS
-from psconrl.errors import AgentError, ModelError, PsconrlError
+from psconrl.errors import AgentError, ModelError, PsconrlError, unknown_name
 from psconrl.model.matrices import divided_rows, stored
 from psconrl.model.transition import Transition
 from psconrl.model.validation import as_floats, copied_matrix, in_range, wanted
+
+CONSTANT_SETS = ("practical", "theory")
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -73,6 +75,13 @@ def as_flag(value: Any, what: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise AgentError(f"{what} must be True or False; got {value!r}")
     return bool(value)
+
+
+def as_constants(value: Any) -> str:
+    """Return which constants of an algorithm to use, "practical" or "theory"."""
+    if value not in CONSTANT_SETS:
+        raise AgentError(unknown_name("constants", value, CONSTANT_SETS))
+    return str(value)
 
 
 def as_numbers(values: ArrayLike, what: str) -> Floats:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError, CostsWarning, StructureWarning
+from psconrl.errors import AgentError, CostsWarning, SolverError, StructureWarning
 from psconrl.learning.checks import (
     as_optimistic_cost,
     as_weight,
@@ -20,15 +20,17 @@ from psconrl.learning.checks import (
 )
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
-from psconrl.learning.parts.schedules import Schedule
+from psconrl.learning.parts.fallbacks import NO_LIMITS
+from psconrl.learning.parts.schedules import Ouyang, Schedule
 from psconrl.learning.posterior.candidates import Candidates
-from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
+from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, Hints
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 from psconrl.learning.runtime.constraint_names import ConstraintNames
+from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
@@ -49,6 +51,11 @@ LEAST_WORTH = 1e-50
 class Sampler(SystemAgent):
     """A posterior sampler: it draws a model from its belief for every episode, and plans in it."""
 
+    parts: ClassVar[Mapping[str, Part | None]] = {  # as published
+        "belief": Dirichlet(),
+        "schedule": Ouyang(),
+        "cost_belief": EmpiricalMeans(),
+    }
     parts_for_systems: ClassVar[Mapping[str, Part]] = {}  # that replace default ones if the structure is known
     belief: Belief
     schedule: Schedule
@@ -187,6 +194,20 @@ class Sampler(SystemAgent):
         hints = Hints(self.optimistic_cost, self.guessed_costs, self.cost_weight)
         drawn = self.cost_belief.costs(self.counts, hints, self.rng)
         return drawn if self._trusted else self._as_costs(drawn, "costs of a cost_belief")
+
+    def _minimising(self, P: Transition, cost: Floats, state: int, kind: str, constant: float = 0.0) -> Episode:
+        """Return an episode of the policy of least cost (1, S, A) in a model, whatever the constraints.
+
+        ``constant``: is subtracted from the cost.
+        """
+        max_steps, caps = self.schedule.caps(self.counts)
+        try:
+            choice = self.planner.optimal(P, cost, NO_LIMITS, state)
+        except SolverError:  # the sample cannot be solved in floating point
+            choice = None
+        if choice is None:
+            return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
+        return Episode(choice.policy, max_steps, caps, kind, choice.value - constant)
 
     def end(self, record: Record) -> None:
         """Learn from an episode."""

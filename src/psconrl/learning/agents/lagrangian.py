@@ -13,21 +13,18 @@ units of objective per cost, so its step per excess has units of objective per c
 guarantee like that of PSConRL.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.errors import SolverError
 from psconrl.kernels.products import combine, dot
-from psconrl.learning.checks import as_amounts, as_positive, saved_multipliers
-from psconrl.learning.part import Part
-from psconrl.learning.parts.fallbacks import NO_LIMITS
-from psconrl.learning.parts.schedules import Ouyang, Schedule
-from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans
+from psconrl.learning.checks import as_amounts, as_positive
+from psconrl.learning.parts.schedules import Schedule
+from psconrl.learning.posterior.cost_beliefs import CostBelief
 from psconrl.learning.posterior.counts import Record
-from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
+from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler
@@ -43,11 +40,7 @@ class LagrangianPSRL(Sampler):
     """
 
     name: ClassVar[str] = "lagrangian"
-    parts: ClassVar[Mapping[str, Part | None]] = {
-        "belief": Dirichlet(),
-        "schedule": Ouyang(),
-        "cost_belief": EmpiricalMeans(),
-    }
+    keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -78,16 +71,7 @@ class LagrangianPSRL(Sampler):
         P = self._draw()
         costs = self._episode_costs()
         more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, costs[0].size)).reshape(costs.shape[1:])
-        weighted = costs[:1] + more
-        max_steps, caps = self.schedule.caps(self.counts)
-        try:
-            choice = self.planner.optimal(P, weighted, NO_LIMITS, state)
-        except SolverError:  # the sample cannot be solved in floating point
-            choice = None
-        if choice is None:
-            return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
-        expected = choice.value - dot(self.multipliers, self.thresholds)
-        return Episode(choice.policy, max_steps, caps, "lagrangian", expected)
+        return self._minimising(P, costs[:1] + more, state, "lagrangian", dot(self.multipliers, self.thresholds))
 
     def end(self, record: Record) -> None:
         """Learn from an episode, and update the multipliers by the excess over the thresholds."""
@@ -96,12 +80,3 @@ class LagrangianPSRL(Sampler):
         unit = cost_units(self._known_or_mean_costs())
         step = self.rate / np.sqrt(max(self.rounds, 1)) * unit[0] / unit[1:] ** 2
         self.multipliers = np.clip(self.multipliers + step * excess, 0.0, self.ceiling * unit[0] / unit[1:])
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that has changed since construction."""
-        return super().state() | {"multipliers": self.multipliers}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        super().restore(state)
-        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)

@@ -21,7 +21,7 @@ one, without which :math:`\beta` would not cover the shrinkage, is recalled from
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,6 @@ from psconrl.learning.checks import (
     as_nonnegative,
     as_optimistic_cost,
     as_positive,
-    saved_multipliers,
 )
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
@@ -57,6 +56,7 @@ class PDLSCVIUCB(Agent):
     """
 
     name: ClassVar[str] = "pd-lscvi-ucb"
+    keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -88,7 +88,6 @@ class PDLSCVIUCB(Agent):
         self.eta = None if eta is None else as_positive(eta, "eta")
         self.ridge, self.clip = as_positive(ridge, "ridge"), as_nonnegative(clip, "clip")
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
-        self.multipliers: Floats = np.zeros(self.thresholds.size)
 
     def _units(self) -> Floats:
         """Return the units (m+1,) in which rewards are in [0, 1] and slacks in [-1, 1]."""
@@ -135,12 +134,3 @@ class PDLSCVIUCB(Agent):
         eta = ceilings / (self.H * math.sqrt(blocks)) if self.eta is None else self.eta
         slack = (record.steps * self.thresholds - record.cost_sums[1:].sum(axis=1)) / units[1:]
         self.multipliers = np.clip(self.multipliers - eta * slack, 0.0, ceilings)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that has changed since construction."""
-        return super().state() | {"multipliers": self.multipliers}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        super().restore(state)
-        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)

@@ -27,12 +27,11 @@ from psconrl.caps import need
 from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, as_nonnegative, as_positive, as_ranges, saved_floats, saved_multipliers
+from psconrl.learning.checks import as_count, as_nonnegative, as_positive, saved_floats
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.softmax import softmax
 from psconrl.products import product
 
@@ -47,6 +46,7 @@ class PDLSVIUCB(Agent):
     """
 
     name: ClassVar[str] = "pd-lsvi-ucb"
+    keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -73,9 +73,7 @@ class PDLSVIUCB(Agent):
         self.bonus = as_nonnegative(bonus, "bonus")
         self.alpha = None if alpha is None else as_positive(alpha, "alpha")
         self.eta = None if eta is None else as_positive(eta, "eta")
-        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
-        self._scale = CostScale.of(self.costs, self.ranges, self.n_costs)
-        self.multipliers: Floats = np.zeros(self.thresholds.size)
+        self._scale_costs(ranges)
         self._shortfall: Floats = np.zeros(self.thresholds.size)  # of the values of the present block
 
     @property
@@ -98,10 +96,7 @@ class PDLSVIUCB(Agent):
 
     def _gains(self) -> Floats:
         """Return the gains (m+1, S*A), by the known costs or the means; an untried pair has the largest ones."""
-        costs = self.costs
-        if costs is None:
-            tried = self.counts.pairs > 0
-            costs = np.where(tried, self.counts.mean_costs(), self._scale.lowest[:, None, None])
+        costs = self._known_or_lowest_costs()
         return np.ascontiguousarray((1.0 - self._scale.losses(costs.reshape(self.n_costs, -1).T)).T)
 
     def begin(self, state: int) -> Episode:
@@ -127,10 +122,9 @@ class PDLSVIUCB(Agent):
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
-        return super().state() | {"multipliers": self.multipliers, "shortfall": self._shortfall}
+        return super().state() | {"shortfall": self._shortfall}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
         self._shortfall = saved_floats(state["shortfall"], self.thresholds.shape, "shortfall")

@@ -29,10 +29,9 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_count, as_positive, as_ranges, saved_floats, saved_multipliers
+from psconrl.learning.checks import as_count, as_positive, saved_floats
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
-from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.recording import Recording, Trajectory
 from psconrl.learning.runtime.softmax import softmax
 from psconrl.products import product
@@ -52,6 +51,7 @@ class PDNAC(Recording):
     """
 
     name: ClassVar[str] = "pdnac"
+    keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -82,10 +82,8 @@ class PDNAC(Recording):
         self.actor_rate = as_positive(actor_rate, "actor_rate")
         self.average_rate = as_positive(average_rate, "average_rate")
         self.longest = as_count(longest, "longest")
-        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
-        self._scale = CostScale.of(self.costs, self.ranges, self.n_costs)
+        self._scale_costs(ranges)
         self.logits: Floats = np.zeros((self.n_states, self.n_actions))
-        self.multipliers: Floats = np.zeros(self.thresholds.size)
         self.policy = uniform_policy(self.n_states, self.n_actions)
         self._begin_epoch()
 
@@ -141,14 +139,12 @@ class PDNAC(Recording):
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
-        own = {"logits": self.logits, "multipliers": self.multipliers, "rounds_of_steps": self._rounds}
-        return super().state() | own
+        return super().state() | {"logits": self.logits, "rounds_of_steps": self._rounds}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
         self.logits = saved_floats(state["logits"], self.logits.shape, "logits")
-        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
         rounds = saved_floats(state["rounds_of_steps"], (2 * self.H,), "rounds_of_steps").astype(np.int64)
         if (rounds < 1).any() or rounds.sum() != self._pairs.size:
             raise AgentError("the saved epoch is inconsistent")

@@ -19,32 +19,28 @@ multiplier, which is the same for one. The paper finds u by extended value itera
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError, SolverError, unknown_name
+from psconrl.errors import AgentError, SolverError
 from psconrl.kernels import special
 from psconrl.learning.checks import (
     as_amounts,
+    as_constants,
     as_count,
     as_failure_probability,
     as_nonnegative,
     as_number,
     as_positive,
-    as_ranges,
-    saved_multipliers,
 )
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
-from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.recording import Recording, Trajectory
 from psconrl.planning.optimism.ball import WHOLE_BALL, evaluate_in_balls
 from psconrl.products import product
-
-SETTINGS = ("practical", "theory")
 
 
 class Tuning(NamedTuple):
@@ -73,6 +69,7 @@ class POCMDP(Recording):
     """
 
     name: ClassVar[str] = "po-cmdp"
+    keeps_multipliers: ClassVar[bool] = True
     table_bytes: ClassVar[float] = 40.0  # counts, frequencies and the optimistic model
 
     def __init__(
@@ -100,9 +97,7 @@ class POCMDP(Recording):
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.horizon = as_count(horizon, "horizon")
-        if constants not in SETTINGS:
-            raise AgentError(unknown_name("constants", constants, SETTINGS))
-        self.constants = constants
+        self.constants = as_constants(constants)
         self.t_mix = None if t_mix is None else as_number(t_mix, "t_mix", "a number from 1 on", lambda x: x >= 1)
         self.t_hit = None if t_hit is None else as_number(t_hit, "t_hit", "a number from 1 on", lambda x: x >= 1)
         self.safe_gap = None if safe_gap is None else as_amounts(safe_gap, "safe_gap", self.thresholds.size)
@@ -114,12 +109,10 @@ class POCMDP(Recording):
         self.eps = None if eps is None else as_nonnegative(eps, "eps")
         self.bonus = as_nonnegative(bonus, "bonus")
         self.delta = as_failure_probability(delta)
-        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
-        self._scale = CostScale.of(self.costs, self.ranges, self.n_costs)
+        self._scale_costs(ranges)
         self.tuning = self._tuning()
         if self.tuning.H <= self.tuning.N:
             raise AgentError(f"H must exceed N, the rounds of a window; got {self.tuning.H}, {self.tuning.N}")
-        self.multipliers = np.zeros(self.thresholds.size)
         self.policy = uniform_policy(self.n_states, self.n_actions)
         self._record(self.tuning.H)
 
@@ -176,11 +169,7 @@ class POCMDP(Recording):
 
     def _rewards(self, prices: Floats) -> Floats:
         """Return the adjusted rewards (S, A), by the known costs or the means; an untried pair has the lowest costs."""
-        costs = self.costs
-        if costs is None:
-            tried = self.counts.pairs > 0
-            costs = np.where(tried, self.counts.mean_costs(), self._scale.lowest[:, None, None])
-        losses = self._scale.losses(np.moveaxis(costs, 0, -1))
+        losses = self._scale.losses(np.moveaxis(self._known_or_lowest_costs(), 0, -1))
         priced = product(losses[:, :, 1:].reshape(losses[:, :, 0].size, prices.size), prices)
         return np.asarray(1.0 - losses[:, :, 0] - priced.reshape(self.n_states, self.n_actions))
 
@@ -198,15 +187,6 @@ class POCMDP(Recording):
             return -evaluate_in_balls(frequencies, radius, -x, self.policy).pairs
         except SolverError:
             return np.zeros((S, A))
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that has changed since construction."""
-        return super().state() | {"multipliers": self.multipliers}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        super().restore(state)
-        self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
 
 
 def window_values(states: Ints, rewards: Floats, N: int, n_states: int) -> Floats:

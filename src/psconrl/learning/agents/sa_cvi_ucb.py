@@ -26,11 +26,12 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints, Places, Small
 from psconrl.caps import need
-from psconrl.errors import AgentError, unknown_name
+from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.sa_cvi import block_averages, first_entry, plan_block, shared_steps
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
+    as_constants,
     as_count,
     as_failure_probability,
     as_fraction,
@@ -45,7 +46,6 @@ from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 
-CONSTANTS = ("practical", "theory")
 MOST_STEPS = 64  # longest episode; it is shorter where the action depends on the account
 
 
@@ -175,9 +175,7 @@ class SACVIUCB(Agent):
         self.gap = as_positive(gap, "gap")
         self.span_objective = as_nonnegative(span_objective, "span_objective")
         self.span_limited = as_nonnegative(span_limited, "span_limited")
-        if constants not in CONSTANTS:
-            raise AgentError(unknown_name("constants", constants, CONSTANTS))
-        self.constants = constants
+        self.constants = as_constants(constants)
         self.delta = as_failure_probability(delta)
         self.bonus = as_nonnegative(bonus, "bonus")
         self.grid = None if grid is None else as_fraction(grid, "grid")

@@ -29,9 +29,8 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.kernels import rounds, special
-from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, as_ranges, saved_floats
+from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, saved_floats
 from psconrl.learning.runtime.constraint_names import Thresholds
-from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.stepping import Stepping
 
 
@@ -91,7 +90,7 @@ class TripleQA(Stepping):
         self.eps = None if eps is None else as_nonnegative(eps, "eps")
         self.frame = None if frame is None else as_count(frame, "frame")
         self.together = as_flag(together, "together")
-        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
+        self._scale_costs(ranges)
         K = float(self.horizon)
         root = special.cbrt(K)
         self.constants = Constants(
@@ -106,8 +105,6 @@ class TripleQA(Stepping):
         pairs = self.n_states * self.n_actions
         usual = 9.0 * self.kappa * math.sqrt(pairs * self.constants.iota) / math.sqrt(root)
         self.tightening = usual if self.eps is None else self.eps
-        scale = CostScale.of(self.costs, self.ranges, self.n_costs)
-        self._highest, self._units = scale.highest, scale.units
         self.queues: Floats = np.zeros(self.n_costs - 1)
         self._played = 0  # rounds played in this frame
         self._begin_frame()
@@ -115,13 +112,13 @@ class TripleQA(Stepping):
     @property
     def wanted(self) -> Floats:
         r"""The average gains :math:`\rho` that the thresholds require, (m,)."""
-        return (self._highest[1:] - self.thresholds) / self._units[1:]
+        return (self._scale.highest[1:] - self.thresholds) / self._scale.units[1:]
 
     @property
     def learner(self) -> rounds.RoundLearner:
         """The compiled update of one round, bound to the present arrays."""
         tables = (self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy)
-        return rounds.TripleQA(*tables, self._highest, self._units, *self.constants)
+        return rounds.TripleQA(*tables, self._scale.highest, self._scale.units, *self.constants)
 
     def _begin_frame(self) -> None:
         """Reset all tables to H, the largest possible value; the greedy action is then the first one."""

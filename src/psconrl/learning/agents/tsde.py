@@ -6,17 +6,14 @@ communicating models whose span is at most H. Constraints are ignored: a sanity 
 one where it does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from psconrl.errors import SolverError
-from psconrl.learning.part import Part
-from psconrl.learning.parts.fallbacks import NO_LIMITS
-from psconrl.learning.parts.schedules import Ouyang, Schedule
-from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans
-from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
+from psconrl.learning.parts.schedules import Schedule
+from psconrl.learning.posterior.cost_beliefs import CostBelief
+from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler
@@ -26,11 +23,6 @@ class TSDE(Sampler):
     """TSDE: posterior sampling of the transitions; constraints are ignored. Its parts are those of PSConRL."""
 
     name: ClassVar[str] = "tsde"
-    parts: ClassVar[Mapping[str, Part | None]] = {
-        "belief": Dirichlet(),
-        "schedule": Ouyang(),
-        "cost_belief": EmpiricalMeans(),
-    }
 
     def __init__(
         self,
@@ -53,12 +45,4 @@ class TSDE(Sampler):
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy for the objective alone."""
         P = self._draw()
-        objective = self._episode_costs()[:1]
-        max_steps, caps = self.schedule.caps(self.counts)
-        try:
-            choice = self.planner.optimal(P, objective, NO_LIMITS, state)
-        except SolverError:  # the sample cannot be solved in floating point
-            choice = None
-        if choice is None:
-            return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
-        return Episode(choice.policy, max_steps, caps, "unconstrained", choice.value)
+        return self._minimising(P, self._episode_costs()[:1], state, "unconstrained")

@@ -20,14 +20,13 @@ from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_failure_probability, as_positive, as_ranges
+from psconrl.learning.checks import as_failure_probability, as_positive
 from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import empirical
 from psconrl.learning.parts.schedules import Doubling, Schedule
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.planning.optimism.ball import WHOLE_BALL, plan_in_balls
 
 
@@ -58,7 +57,7 @@ class UCRL2(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.bonus, self.delta = as_positive(bonus, "bonus"), as_failure_probability(delta)
         self.schedule: Schedule = self._part("schedule", schedule)
-        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
+        self._scale_costs(ranges)
 
     def begin(self, state: int) -> Episode:
         """Return the best policy in the best model of the balls."""
@@ -80,7 +79,7 @@ class UCRL2(Agent):
         """Return the known objective (S, A), or lower bounds of the learned one."""
         if self.costs is not None:
             return self.costs[0]
-        lowest, _, units = CostScale.of(None, self.ranges, self.n_costs)
+        lowest, _, units = self._scale
         log = special.log(2.0 * self.n_states * self.n_actions * (self.rounds + 1) / self.delta)
         widths = self.bonus * math.sqrt(3.5 * log) / np.sqrt(np.maximum(self.counts.pairs, 1))
         low = np.maximum(self.counts.mean_costs()[0] - units[0] * widths, lowest[0])
