@@ -9,6 +9,9 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from numpy.lib import format as npy
@@ -93,6 +96,20 @@ class Archive:
         if claimed != member.file_size - start or min(shape, default=0) < 0 or max(shape, default=0) > self._total:
             raise self._error(f"{name!r} claims to have shape {shown_shape(shape)}, for which it is not long enough")
         return tuple(shape)
+
+
+@contextmanager
+def opened_archive(path: Path, form: str, error: type[PsconrlError]) -> Iterator[Archive]:
+    """Open a file of the format ``form``; errors in reading it are of one type, and name the file."""
+    try:
+        with path.open("rb") as f:
+            yield Archive(f, error)
+    except PsconrlError as failed:
+        raise error(f"{path}: {failed}") from None
+    except OSError as failed:
+        raise error(f"{path}: cannot be read ({failed.strerror or failed})") from None
+    except Exception as failed:  # zip, zlib, the header's tokenizer, JSON and NumPy each raise their own errors
+        raise error(f"{path}: truncated, or not a {form} file ({type(failed).__name__})") from None
 
 
 def shown_shape(shape: tuple[int, ...]) -> str:

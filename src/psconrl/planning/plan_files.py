@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import PolicyError, PsconrlError
+from psconrl.errors import PolicyError
 from psconrl.files import as_path, write_atomically
-from psconrl.model.archive import Archive
+from psconrl.model.archive import Archive, opened_archive
 from psconrl.model.names import Names
 from psconrl.model.units import read_units
 from psconrl.model.validation import read_at_least
@@ -139,15 +139,8 @@ def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
     source = as_path(path, PolicyError)
     if source.suffix != ".npz":
         raise PolicyError(f"{source}: a plan file must end in .npz, as plan.save writes it")
-    try:
-        with source.open("rb") as f:
-            return _read(Archive(f, PolicyError))
-    except PsconrlError as error:
-        raise PolicyError(f"{source}: {error}") from None
-    except OSError as error:
-        raise PolicyError(f"{source}: cannot be read ({error.strerror or error})") from None
-    except Exception as error:  # zip, zlib, the header's tokenizer and JSON each raise their own errors
-        raise PolicyError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
+    with opened_archive(source, FORMAT, PolicyError) as archive:
+        return _read(archive)
 
 
 def _read(arrays: Archive) -> dict[str, Any]:

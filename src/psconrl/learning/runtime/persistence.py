@@ -13,10 +13,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from psconrl.caps import need
-from psconrl.errors import AgentError, ConfigError, PsconrlError
+from psconrl.errors import AgentError, ConfigError
 from psconrl.files import as_path, write_atomically
 from psconrl.learning.part import Part
-from psconrl.model.archive import Archive
+from psconrl.model.archive import Archive, opened_archive
 
 FORMAT = "psconrl-agent"
 VERSION = 1
@@ -83,15 +83,8 @@ def read_saved(path: Any) -> Saved:
     source = as_path(path, AgentError)
     if not source.is_file():
         raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
-    try:
-        with source.open("rb") as f:
-            return _read(Archive(f, AgentError))
-    except PsconrlError as error:
-        raise AgentError(f"{source}: {error}") from None
-    except OSError as error:
-        raise AgentError(f"{source}: cannot be read ({error.strerror or error})") from None
-    except Exception as error:  # zip, zlib, JSON and NumPy each raise their own errors
-        raise AgentError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
+    with opened_archive(source, FORMAT, AgentError) as archive:
+        return _read(archive)
 
 
 def _read(arrays: Archive) -> Saved:
