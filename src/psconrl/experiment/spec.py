@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -122,7 +122,8 @@ class Spec:
         """Return a spec with the same experiments and other agents.
 
         Agents are labels of the file, names of ``psconrl agents``, or your own code, ``module:Class``, whose label is
-        the title of the class. ``"all"`` stands for the agents that an experiment has.
+        the title of the class. ``"all"`` stands for the agents that an experiment has. Agents that know the structure
+        stay in the experiments that have them, which get no others.
         """
         agents = dict(self.agents)
         labels = []
@@ -137,8 +138,11 @@ class Spec:
         if len(set(labels)) < len(labels):
             raise ConfigError(f"agents must have names that differ; got {', '.join(labels)}")
 
-        def chosen(own: Iterable[str]) -> list[str]:
-            return list(dict.fromkeys(x for label in labels for x in (own if label == ALL else [label])))
+        structured = {label for label, agent in self.agents.items() if agent.knowledge.structure}
+
+        def chosen(own: Collection[str]) -> list[str]:
+            named = dict.fromkeys(x for label in labels for x in (own if label == ALL else [label]))
+            return [x for x in named if x in own or not structured & {x, *own}]
 
         experiments = {}
         for key, e in self.experiments.items():
