@@ -17,8 +17,8 @@ NOTE = (
     "the score of uniform play. Rank: by mean score among the agents that play an environment, averaged over "
     "environments, with a 95% interval over runs. Not worse: environments where a paired t-test at 5%, corrected for "
     "all tests of the table, finds the agent not significantly worse than the one with the least mean score, because "
-    f"it is as good or because its runs differ widely (-: fewer than {FEW_RUNS} runs). s: seconds per run, mean over "
-    "environments."
+    f"it is as good or because its runs differ widely (-: fewer than {FEW_RUNS} runs). Growth: the exponent at which the "
+    "mean score grows from T/16 to T, mean over environments. s: seconds per run, mean over environments."
 )
 
 
@@ -29,13 +29,13 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
         "note": NOTE,
         "header": [
             "agent", "setting", "rank", "not worse", "environments", "loss", "90%", "worst run", "overspent",
-            "at worst", "strong", "s",
+            "at worst", "strong", "growth", "s",
         ],
         "rows": [
             [
                 s.title, settings.get(s.label, ""), str(s.rank), "-" if s.not_worse is None else s.not_worse,
                 s.environments,
-                *map(_percent, (s.loss, s.tail, s.worst_run, s.overspent, s.worst, s.strong)),
+                *map(_two_digits, (s.loss, s.tail, s.worst_run, s.overspent, s.worst, s.strong, s.growth)),
                 format_number(s.seconds, 2),
             ]
             for s in board.standings
@@ -54,7 +54,7 @@ def entry_table(label: str, boards: Mapping[str, Board]) -> dict[str, Any]:
             [
                 name,
                 s.environments,
-                *map(_percent, (s.loss, s.tail, s.worst_run, s.overspent, s.strong, s.growth, s.seconds)),
+                *map(_two_digits, (s.loss, s.tail, s.worst_run, s.overspent, s.strong, s.growth, s.seconds)),
             ]
             for name, s in standings.items()
         ],
@@ -86,5 +86,5 @@ def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> s
     return "\n".join(parts)
 
 
-def _percent(share: float) -> str:
+def _two_digits(share: float) -> str:
     return "-" if np.isnan(share) else format_number(share, 2)
