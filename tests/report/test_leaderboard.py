@@ -171,7 +171,7 @@ def test_tables_and_pictures():
         [environment("w", *strong), environment("v", curves("uniform", 4.0, 0.0), curves("b", 1.0, 0.0))]
     )
     table = standings_table(board, {"a": "authors'"})
-    assert table["rows"][0] == ["a", "authors'", "1 [1, 1]", 1, 1, "7.7", "7.7", "7.7", "0", "0", "0", "1"]
+    assert table["rows"][0] == ["a", "authors'", "1 [1, 1]", 1, 1, "7.7", "7.7", "7.7", "0", "0", "0", "-", "1"]
     assert table["rows"][-1][10] == "-"
     assert environments_table(board)["rows"][0] == ["a", "**1 [1, 1]**", ""]
     text = markdown_page({"Costs known": board}, {})
