@@ -18,7 +18,7 @@ from psconrl.report.board_page import board_contents, ranking_changes, read_fold
 from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_of_score
 from psconrl.report.leaderboard import leaderboards
-from psconrl.report.submission import merged_experiments
+from psconrl.report.submission import SubmittedRun, differences, merged_experiments
 from psconrl.report.submission_file import read_submission, write_submission
 from reports import EVIL, made_up_submission
 
@@ -197,6 +197,20 @@ def test_runs_of_a_results_file_are_submitted_and_a_folder_is_checked(board, tmp
     forge(tmp_path / "all" / "mine.json", better)
     code, printed = board("check", "all", "--share", "1", "--run-code")
     assert (code, printed.count("The same to the last bit"), printed.count("REFUSED")) == (1, 2, 1), printed
+
+
+def test_only_what_depends_on_plans_may_be_rounded_otherwise():
+    run = SubmittedRun(
+        replicate=0, rounds=[1, 16], totals=[[1.0, 2.0], [3.0, 4.0]], largest_excess=[5.0], strong=[100.0, 0.0],
+        seconds=1.0, digest="a",
+    )  # fmt: skip
+    assert differences(run, dataclasses.replace(run, seconds=2.0, strong=[100.00009, 0.9e-6])) == []
+    for other in (
+        {"strong": [100.00011, 0.0]}, {"strong": [100.0, 1.1e-6]}, {"strong": None}, {"strong": [100.0]},
+        {"totals": [[1.0, 2.0], [3.0, np.nextafter(4.0, 5.0)]]}, {"largest_excess": [np.nextafter(5.0, 6.0)]},
+        {"digest": "b"},
+    ):  # fmt: skip
+        assert len(differences(run, dataclasses.replace(run, **other))) == 1
 
 
 @pytest.mark.usefixtures("tiny")

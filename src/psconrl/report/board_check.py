@@ -3,15 +3,12 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from psconrl.experiment.board_protocol import REFERENCE, Entry, Plays, find_entry, protocol_digest
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.versions import versions
 from psconrl.report.curves import Experiment
-from psconrl.report.submission import FACTS, SAME_BOARD, Runs, Submission, differences, submitted_runs
+from psconrl.report.submission import FACTS, Runs, Submission, agree, differences, submitted_runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +47,7 @@ def faults(found: Submission, again: Repetition) -> list[str]:
         lines += [
             f"{experiment.name}: {key} {facts.get(key)}, repeated {experiment.facts[key]}"
             for key in FACTS
-            if not _agree(facts.get(key), experiment.facts[key])
+            if not agree(facts.get(key), experiment.facts[key])
         ]
     for label, runs in ((again.label, found.runs), (REFERENCE, found.reference)):
         lines += _differing(label, runs, submitted_runs(again.experiments, label))
@@ -62,13 +59,6 @@ def faults(found: Submission, again: Repetition) -> list[str]:
     if lines and other:
         lines.append(f"It was made with other versions, which may be why: {', '.join(other)}")
     return lines
-
-
-def _agree(one: Any, two: Any) -> bool:
-    """Whether exact values agree; they are plans, which another version may round otherwise."""
-    if not (isinstance(one, list) and all(isinstance(x, float | int) for x in one)):
-        return bool(one == two)
-    return len(one) == len(two) and bool(np.allclose(one, two, rtol=SAME_BOARD, atol=SAME_BOARD))
 
 
 def _missing(found: Submission, again: Repetition) -> list[str]:

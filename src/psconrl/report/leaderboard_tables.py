@@ -17,8 +17,8 @@ NOTE = (
     "the score of uniform play. Rank: by mean score among the agents that play an environment, averaged over "
     "environments, with a 95% interval over runs. Not worse: environments where a paired t-test at 5%, corrected for "
     "all tests of the table, finds the agent not significantly worse than the one with the least mean score, because "
-    f"it is as good or because its runs differ widely (-: fewer than {FEW_RUNS} runs). Growth: the exponent at which the "
-    "mean score grows from T/16 to T, mean over environments. s: seconds per run, mean over environments."
+    f"it is as good or because its runs differ widely (-: fewer than {FEW_RUNS} runs). Growth: the exponent at which "
+    "the mean score grows from T/16 to T, mean over environments. s: seconds per run, mean over environments."
 )
 
 
