@@ -217,7 +217,7 @@ def mirror_step(policy: Floats, gains: Floats, least: float) -> Floats:
     [[0.45, 0.45, 0.1]]
     """
     relative = gains - gains.max(axis=1, keepdims=True)
-    weights = policy * np.array([special.exp(x) for x in relative.ravel().tolist()]).reshape(policy.shape)
+    weights = policy * special.exp_array(relative)
     bound = np.zeros(policy.shape, dtype=bool)
     while True:
         free = np.where(bound, 0.0, weights)

@@ -13,5 +13,5 @@ def softmax(scores: Floats) -> Floats:
     [[0.0, 1.0], [0.75, 0.25]]
     """
     relative = scores - scores.max(axis=1, keepdims=True)
-    weights = np.array([special.exp(x) for x in relative.ravel().tolist()]).reshape(scores.shape)
+    weights = special.exp_array(relative)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
