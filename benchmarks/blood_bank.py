@@ -4,8 +4,8 @@
 
 The agent knows which transitions are possible. Scores are regret plus overspending at twice its price, in percent of
 those of uniform play: the mean, its standard error, and the worst run. With ``--emission happened`` requests are drawn,
-and each round pays what happened: the units ordered and outdated, the requests that failed. The other emissions draw
-noise around the mean costs of a pair.
+and each round incurs its realised costs: the units ordered and outdated, the requests that failed. The other emissions
+draw noise around the mean costs of a pair.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def _issued(old: int, young: int, asked: int) -> tuple[int, int, int]:
 
 
 def play(room: int, agent: Player, rounds: int, seed: int) -> Floats:
-    """Run an agent where every round pays what happened; return the sums (3,) of the costs."""
+    """Run an agent where every round incurs its realised costs; return the sums (3,) of the costs."""
     states = list(itertools.product(range(room + 1), repeat=4))
     number = {state: k for k, state in enumerate(states)}
     orders = list(itertools.product(range(MOST + 1), repeat=2))

@@ -1,7 +1,7 @@
 """From a full reproduction to docs/results: ``python benchmarks/publish.py results/results.db``.
 
-Run ``psconrl reproduce`` first (a quarter of an hour on two cores). This writes small figures and the file tables.md;
-the text around them, docs/results/index.md, is written by hand.
+Run ``psconrl reproduce`` first (about twenty minutes on two cores that do nothing else). This writes small figures and
+the file tables.md; the text around them, docs/results/index.md, is written by hand.
 """
 
 import argparse

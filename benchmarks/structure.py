@@ -3,8 +3,8 @@
     python benchmarks/structure.py [--systems queue,inventory] [--runs 10] [--rounds 10000] [--agents default,structure]
     python benchmarks/structure.py --growth [--rounds 5000]
 
-Scores are regret plus overspending at twice its price. By default rounds pay the mean costs of state and action, so
-that differences between agents are not noise; with ``--happened`` they pay what happened. ``structure`` knows
+Scores are regret plus overspending at twice its price. By default rounds incur the mean costs of state and action,
+so that differences between agents are not noise; with ``--happened`` they incur the realised costs. ``structure`` knows
 everything but the probabilities and rates, ``support`` which transitions are possible, ``default`` neither; all but
 ``structure`` know the mean costs. ``known`` knows everything, and shows what luck and planning from episode to episode
 cost in so short a run. ``--growth``: the network from 25 to 10,000 states, with the time of an episode.

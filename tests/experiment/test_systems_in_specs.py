@@ -92,7 +92,7 @@ def test_other_commands_take_a_system(folder, command):
         (("solve", "queue.toml", "--set", "arival=0.5"), "unknown noise or event 'arival'; did you mean 'arrival'?"),
         (("solve", "queue.toml", "--set", "arrival=2"), "p must be a probability from 0 to 1; got 2"),
         (("solve", "nothing.toml"), "no such file"),
-        (("learn", "queue.toml", "--set", "arrival=0.3", "--emission", "poisson"), "pays what happened"),
+        (("learn", "queue.toml", "--set", "arrival=0.3", "--emission", "poisson"), "incurs realised costs"),
         (("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "c-ucrl", "--structure"), "has no prior belief"),
         (("learn", "riverswim", "--structure"), "riverswim is no System"),
         (
@@ -186,7 +186,7 @@ def test_a_file_has_one_system_or_says_which(folder, tmp_path):
 
 def test_a_system_pays_what_happened_and_nothing_else(folder):
     system = System(**QUEUE).with_noise(arrival=0.3)
-    with pytest.raises(ConfigError, match="pays what happened"):
+    with pytest.raises(ConfigError, match="incurs realised costs"):
         psconrl.simulate(system, psconrl.PSConRL.of(system, seed=1), 10, emission="poisson")
 
 

@@ -16,8 +16,8 @@ from psconrl.systems.system import System
 class CMDPEnv(gymnasium.Env[int, int]):
     """Any CMDP as a Gymnasium environment.
 
-    ``model``: a CMDP; a ``System`` whose noise is known, which pays what happened; or the name of a built-in
-    environment, whose options are the remaining keyword arguments.
+    ``model``: a CMDP; a ``System`` whose noise is known, whose rounds incur their realised costs; or the name of a
+    built-in environment, whose options are the remaining keyword arguments.
     ``render_mode``: None, ``"ansi"`` (text) or ``"rgb_array"`` (a picture).
 
     The reward is the negative cost of the objective (the reward itself, if the model was built from rewards).
@@ -52,7 +52,7 @@ class CMDPEnv(gymnasium.Env[int, int]):
         system = model if isinstance(model, System) else None
         if system is not None and emission != "deterministic":
             raise ConfigError(
-                f"a system pays what happened, so that emission must be 'deterministic'; got {emission!r}"
+                f"a system incurs realised costs, so that emission must be 'deterministic'; got {emission!r}"
             )
         if isinstance(model, System):
             model = model.model_for_learning()

@@ -42,7 +42,9 @@ def _check_one(job: Job, environment: Environment) -> None:
         if job.emission != EMISSIONS[0] or job.evaluate or job.probe is not None:
             raise ConfigError("emission, evaluate and probe need a model; this environment can only be played")
     elif isinstance(environment, System) and job.emission != EMISSIONS[0]:
-        raise ConfigError(f"{job.env} pays what happened, so that costs have no other emission; got {job.emission!r}")
+        raise ConfigError(
+            f"{job.env} is a system, which incurs realised costs, so that they have no emission; got {job.emission!r}"
+        )
     elif job.probe is not None:
         sizes = (model.n_states, model.n_actions, model.n_states)
         if any(not 0 <= k < size for k, size in zip(job.probe, sizes, strict=True)):

@@ -56,7 +56,7 @@ class Simulation(Run):
         given = cmdp
         if isinstance(given, System) and emission != "deterministic":
             raise ConfigError(
-                f"a system pays what happened, so that emission must be 'deterministic'; got {emission!r}"
+                f"a system incurs realised costs, so that emission must be 'deterministic'; got {emission!r}"
             )
         cmdp = given.model_for_learning() if isinstance(given, System) else given
         player = adapt(agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, seed)

@@ -33,10 +33,10 @@ def simulate(
 ) -> Trace:
     """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment, and return its trace.
 
-    ``env``: a CMDP; a ``System`` whose noise is known, where every round pays what happened; or a Gymnasium environment
-    with finite spaces; episodic environments become continuing tasks, as by ``psconrl.continuing``. ``agent``: an agent
-    of the library, or any object with ``begin(state)``, which returns a ``psconrl.Episode``, and ``end(record)``.
-    ``horizon``: the number of rounds. ``seed``: of the environment; the agent has its own.
+    ``env``: a CMDP; a ``System`` whose noise is known, where every round incurs its realised costs; or a Gymnasium
+    environment with finite spaces; episodic environments become continuing tasks, as by ``psconrl.continuing``.
+    ``agent``: an agent of the library, or any object with ``begin(state)``, which returns a ``psconrl.Episode``, and
+    ``end(record)``. ``horizon``: the number of rounds. ``seed``: of the environment; the agent has its own.
 
     ``checkpoints``: the number of rounds to record, evenly spaced; ``"log"``; or the rounds. ``emission``: the
     distribution of costs around their means: ``"deterministic"``; ``"bernoulli"``, 0 or 1; ``"two-point"``, the

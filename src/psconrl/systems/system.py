@@ -206,7 +206,7 @@ class System(Stated):
         return self.expected_model({}, all_actions=True)
 
     def tables(self) -> Tables:
-        """Return the system laid out for simulation: every round draws the noise and pays what happened."""
+        """Return the system laid out for simulation: every round draws the noise and incurs the realised costs."""
         self._need_known()
         return outcome_tables(self.structure)
 
