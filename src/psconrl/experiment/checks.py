@@ -43,7 +43,8 @@ def _check_one(job: Job, environment: Environment) -> None:
             raise ConfigError("emission, evaluate and probe need a model; this environment can only be played")
     elif isinstance(environment, System) and job.emission != EMISSIONS[0]:
         raise ConfigError(
-            f"{job.env} is a system, which incurs realised costs, so that they have no emission; got {job.emission!r}"
+            f"{job.env} is a system, which incurs realised costs, so that emission must be 'deterministic'; "
+            f"got {job.emission!r}"
         )
     elif job.probe is not None:
         sizes = (model.n_states, model.n_actions, model.n_states)
