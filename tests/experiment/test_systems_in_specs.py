@@ -7,9 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 import psconrl
-from psconrl.agents import PSConRL, make
+from psconrl.agents import PSConRL, SafeStart, known_baseline, make
 from psconrl.cli import app
-from psconrl.errors import ConfigError
+from psconrl.envs.registry import load_system
+from psconrl.errors import AgentError, ConfigError
+from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.job import execute
 from psconrl.experiment.prior_knowledge import known_structure
 from psconrl.experiment.spec_file import parse_spec
@@ -93,8 +95,35 @@ def test_other_commands_take_a_system(folder, command):
         (("solve", "queue.toml", "--set", "arrival=2"), "p must be a probability from 0 to 1; got 2"),
         (("solve", "nothing.toml"), "no such file"),
         (("learn", "queue.toml", "--set", "arrival=0.3", "--emission", "poisson"), "incurs realised costs"),
-        (("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "c-ucrl", "--structure"), "has no prior belief"),
+        (("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "c-ucrl", "--structure"), "cannot use a system"),
         (("learn", "riverswim", "--structure"), "riverswim is no System"),
+        (
+            ("learn", "riverswim", "--agent", "safe", "--structure", "--baseline", "safest"),
+            "riverswim is no System, so that there is no structure to know",
+        ),
+        (
+            ("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "safe"),
+            "agent 'safe' needs a policy that is known to be safe: --baseline, safest or the .npz file of a plan",
+        ),
+        (
+            ("learn", "queue.toml", "--set", "arrival=0.3", "--structure", "--baseline", "safest"),
+            "--baseline: agent 'psconrl' has no baseline with a slack; 'safe' has",
+        ),
+        (
+            ("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "safe", "--support"),
+            "--support: agent 'safe' has no prior belief to set",
+        ),
+        (
+            ("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "safe", "--structure", "--trust", "queue"),
+            "give --structure without --trust: it says what is possible, and what it costs",
+        ),
+        (
+            (
+                *("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "safe", "--structure"),
+                *("--baseline", "safest", "--option", "baseline=1"),
+            ),
+            "--option baseline and --baseline contradict each other",
+        ),
         (
             ("learn", "queue.toml", "--set", "arrival=0.3", "--structure", "--unknown-costs"),
             "the structure determines the costs",
@@ -217,3 +246,114 @@ def test_a_threshold_of_a_ratio_is_that_of_the_ratio(folder):
         assert value("ratio.toml", "--set", "arrival=0.3", "--threshold", f"{name}=5") == pytest.approx(wanted)
     done = run("solve", "ratio.toml", "--set", "arrival=0.3", "--threshold", "slwo=5")
     assert "unknown limit 'slwo'; did you mean 'slow'" in str(done.exception)
+
+
+# The agent ``safe``, which needs a baseline besides the system.
+
+SAFE = """
+[agents.safe]
+structure = true
+baseline = "{baseline}"
+
+[experiments.e]
+env = "{env}"
+options = {options}
+horizon = 60
+replicates = 1
+"""
+SYSTEMS = {
+    "queue.toml": "{ arrival = 0.3 }",
+    "queue": "{}",
+    "inventory": "{}",
+    "network": "{ side = 4, waiting = 2.0 }",
+    "stock": "{ items = 1, room = 5, load = 4, lost = 0.25 }",
+    "ward": "{ beds = 3, arrivals = [0.02, 0.03, 0.01], staff = 4.0, refused = 0.08, occupied = 1.5 }",
+}
+
+
+def same_agent(found, wanted):
+    """True if the configurations of two agents are equal, names of the limits aside."""
+    own, other = found.config(), wanted.config()
+    return own.keys() == other.keys() and all(repr(own[key]) == repr(other[key]) for key in own if key != "seed")
+
+
+@pytest.mark.parametrize("env", SYSTEMS)
+def test_sweeps_build_the_safe_agent_that_of_builds(folder, tmp_path, env):
+    (job,) = parse_spec(SAFE.format(env=env, options=SYSTEMS[env], baseline="safest"), folder=tmp_path).jobs()
+    if env == "queue.toml":
+        system = System(**QUEUE)
+        true = system.with_noise(arrival=0.3)
+    else:
+        system, true = (load_system(env, known=known, **job.env_options) for known in (False, True))
+    given = known_baseline(true.model_for_learning(), by_state=True)
+    del given["ranges"]
+    assert same_agent(job.make_agent(job.environment()), SafeStart.of(system, **given))
+    result = execute(job)
+    assert result.error == ""
+    assert (result.strong[:, 1:] <= 0.0).all()  # no policy violates a limit
+
+
+def test_learn_builds_the_safe_agent_that_of_builds(folder):
+    safe = ("--agent", "safe", "--baseline", "safest")
+    learned(*safe, "--save", "whole.npz")  # the structure is known unless excluded
+    learned(*safe, "--structure", "--save", "asked.npz")
+    learned(*safe, "--no-structure", "--save", "rows.npz")
+    whole, asked, rows = (psconrl.load_agent(f"{name}.npz") for name in ("whole", "asked", "rows"))
+    system = System(**QUEUE)
+    given = known_baseline(system.with_noise(arrival=0.3).model_for_learning(), by_state=True)
+    del given["ranges"]
+    assert same_agent(whole, SafeStart.of(system, **given))
+    np.testing.assert_array_equal(whole.counts.visits, asked.counts.visits)
+    assert rows.belief is None
+    assert rows.span.shape == (1,)
+
+
+def test_a_run_of_the_safe_agent_with_structure_resumes_bit_for_bit(folder):
+    learned("--agent", "safe", "--baseline", "safest", "--save", "whole.npz")
+    done = run(
+        *("learn", "queue.toml", "--set", "arrival=0.3", "--horizon", "100", "--save", "half.npz"),
+        *("--agent", "safe", "--baseline", "safest"),
+    )
+    assert done.exit_code == 0, done.output
+    learned("--resume", "half.npz")
+    whole, half = (psconrl.load_agent(name) for name in ("whole.npz", "half.npz"))
+    np.testing.assert_array_equal(whole.counts.visits, half.counts.visits)
+    np.testing.assert_array_equal(whole.excess, half.excess)
+
+
+def test_a_baseline_of_a_system_may_be_the_file_of_a_plan(folder, tmp_path):
+    model = System(**QUEUE).model(arrival=0.3)
+    cautious = psconrl.plan(model.with_thresholds([0.8]))
+    cautious.save("cautious.npz")
+    learned("--agent", "safe", "--baseline", "cautious.npz", "--save", "run.npz")
+    np.testing.assert_array_equal(psconrl.load_agent("run.npz").baseline, cautious.policy)
+    text = SAFE.format(env="queue.toml", options=SYSTEMS["queue.toml"], baseline="cautious.npz")
+    (job,) = parse_spec(text, folder=tmp_path).jobs()
+    assert same_agent(job.make_agent(job.environment()), psconrl.load_agent("run.npz"))
+
+
+def test_a_baseline_of_a_system_must_keep_the_limits(folder, tmp_path):
+    """The plan for an admissible delay of 2 exceeds the limit of 1."""
+    psconrl.plan(System(**QUEUE).model(arrival=0.3).with_thresholds([2.0])).save("bold.npz")
+    said = "the baseline must keep 'delay' below 1; its average is"
+    done = run("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "safe", "--baseline", "bold.npz")
+    assert isinstance(done.exception, AgentError)
+    assert said in str(done.exception)
+    text = SAFE.format(env="queue.toml", options=SYSTEMS["queue.toml"], baseline="bold.npz")
+    with pytest.raises(AgentError, match=f"experiment 'e', agent 'safe': {said}"):
+        check_jobs(parse_spec(text, folder=tmp_path).jobs())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('env = "queue"', 'env = "riverswim"', "riverswim is no System"),
+        ("[agents.safe]", '[agents.safe]\nagent = "uc-curl"', "structure: agent 'uc-curl' cannot use a system"),
+        ('baseline = "safest"', "", "agent 'safe' needs a policy that is known to be safe: baseline, safest or"),
+        ("structure = true", "structure = true\nsupport = true", "give structure without support"),
+    ],
+)
+def test_mistakes_with_a_safe_agent_in_a_spec(old, new, said):
+    text = SAFE.format(env="queue", options="{}", baseline="safest")
+    with pytest.raises(ConfigError, match=said):
+        check_jobs(parse_spec(text.replace(old, new)).jobs())

@@ -69,7 +69,11 @@ from psconrl.systems.system import System
 )
 @click.option("--trust", metavar="MODEL", help="Start from another model, such as a rough simulator's.")
 @click.option("--worth", type=float, metavar="N", help="Weight of --trust in visits of every pair. [default: learned]")
-@click.option("--baseline", metavar="PLAN", help="A safe policy to start with: a plan's .npz file, or safest.")
+@click.option(
+    "--baseline",
+    metavar="PLAN",
+    help="A safe policy that --agent safe starts with: a plan's .npz file, or safest. Goes with --structure.",
+)
 @click.option("--plot", metavar="FILE", help="Plot the run to a .png, .svg or .pdf file.")
 def learn_command(**given: Any) -> None:
     """Let an agent learn ENV, an environment or a model file unknown to the agent.

@@ -14,7 +14,7 @@ from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_structure
 from psconrl.errors import ConfigError
 from psconrl.experiment.job import Environment, model_of
-from psconrl.experiment.prior_knowledge import SAID_BY, Knowledge, known_structure
+from psconrl.experiment.prior_knowledge import SAID_BY, Knowledge
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import make_agent, recipe_for, with_hints
 from psconrl.learning.runtime.logs import CSVLog
@@ -112,7 +112,7 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
     knowledge.need_believer(options.agent_name, chosen)
     if knowledge.structure:
         system = open_structure(options.env, **words("--set", options.settings))
-        chosen = known_structure(system, cmdp, options.agent_name) | chosen
+        chosen = knowledge.options_in_system(system, cmdp, options.agent_name) | chosen
     else:
         chosen = knowledge.options(cmdp, options.agent_name) | chosen
     agent = _agent_for(cmdp, options, chosen, knowledge.structure)
@@ -127,7 +127,7 @@ def _knows_structure(environment: CMDP | System, options: LearnOptions, chosen: 
     """Return whether the agent knows the structure: as asked for, else if there is one and nothing contradicts it."""
     if options.structure is not None:
         return options.structure
-    free = not (options.knowledge or options.unknown_costs or set(SAID_BY) & set(chosen))
+    free = not (options.support or options.trust or options.unknown_costs or set(SAID_BY) & set(chosen))
     return free and isinstance(environment, System) and "belief" in recipe_for(options.agent_name).slots
 
 

@@ -23,7 +23,7 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.foreign import GYM
 from psconrl.envs.registry import open_environment, open_structure
 from psconrl.errors import ConfigError
-from psconrl.experiment.prior_knowledge import NOTHING, Knowledge, known_structure
+from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.experiment.versions import versions
 from psconrl.learning.registry import make_agent, with_hints
 from psconrl.learning.runtime.player import Player
@@ -109,7 +109,7 @@ class Job:
         self.knowledge.need_believer(self.agent, self.agent_options)
         if self.knowledge.structure:
             system = _structure(self.env, _canonical(self.env_options), self.model_key[2])
-            return known_structure(system, model, self.agent)
+            return self.knowledge.options_in_system(system, model, self.agent)
         return self.knowledge.options(model, self.agent)
 
     def environment_seed(self) -> list[int]:

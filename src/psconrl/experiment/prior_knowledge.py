@@ -55,8 +55,11 @@ class Knowledge:
             raise ConfigError(
                 f"give {mark}support or {mark}trust, not both: a trusted model already says what is possible"
             )
-        if self.structure and (self.support or self.trust or self.baseline):
-            raise ConfigError(f"give {mark}structure alone: it says what is possible, and what it costs")
+        if self.structure and (self.support or self.trust):
+            raise ConfigError(
+                f"give {mark}structure without {mark}{'support' if self.support else 'trust'}: it says what is "
+                "possible, and what it costs"
+            )
         if self.baseline and (self.support or self.trust):
             raise ConfigError(f"give {mark}baseline or {mark}{'support' if self.support else 'trust'}, not both")
 
@@ -74,17 +77,32 @@ class Knowledge:
         """Raise an error if the agent cannot use this knowledge, or if its options contradict it."""
         if not self:
             return
-        names = recipe_for(agent).option_names()
-        believes = self.support or self.trust or self.structure
+        names, mark = recipe_for(agent).option_names(), self.dashes
+        if self.structure:
+            self._need_structured(agent, "slack" in names and "baseline" not in chosen)
         if self.baseline and "slack" not in names:
-            raise ConfigError(f"{self.word}: agent {agent!r} has no baseline with a slack; 'safe' has")
+            raise ConfigError(f"{mark}baseline: agent {agent!r} has no baseline with a slack; 'safe' has")
         if self.spans and ("slack" in names or not set(CONSTANTS) & set(names)):
             raise ConfigError(f"spans: agent {agent!r} asks for none of the optimal policy's {', '.join(CONSTANTS)}")
-        if believes and "belief" not in recipe_for(agent).slots:
+        if (self.support or self.trust) and recipe_for(agent).slots.get("belief") is None:
             raise ConfigError(f"{self.word}: agent {agent!r} has no prior belief to set")
-        said = SAID_BY if believes else CONSTANTS if self.spans else ("baseline",)
+        said = dict.fromkeys(SAID_BY if self.support or self.trust else CONSTANTS if self.spans else (), self.word)
+        said |= dict.fromkeys(SAID_BY, f"{mark}structure") if self.structure else {}
+        said |= {"baseline": f"{mark}baseline"} if self.baseline else {}
         for option in sorted(set(said) & set(chosen)):
-            raise ConfigError(f"{self.dashes}option {option} and {self.word} contradict each other")
+            raise ConfigError(f"{mark}option {option} and {said[option]} contradict each other")
+
+    def _need_structured(self, agent: str, needs_baseline: bool) -> None:
+        """Raise an error if the agent cannot know the structure of a system, or not without a baseline."""
+        if "belief" not in recipe_for(agent).slots:
+            raise ConfigError(
+                f"{self.dashes}structure: agent {agent!r} cannot use a system; the posterior samplers and 'safe' can"
+            )
+        if needs_baseline and not self.baseline:
+            raise ConfigError(
+                f"agent {agent!r} needs a policy that is known to be safe: {self.dashes}baseline, safest or the .npz "
+                "file of a plan"
+            )
 
     def options(self, cmdp: CMDP, agent: str) -> dict[str, Any]:
         """Return this knowledge as options of an agent on the model ``cmdp``.
@@ -94,7 +112,7 @@ class Knowledge:
         if self.spans:
             return _true_constants(cmdp, agent)
         if self.baseline:
-            return known_baseline(cmdp, None if self.baseline == SAFEST else Plan.load(self.baseline))
+            return self._known_baseline(cmdp)
         if self.trust:
             model = load(self.trust)
             sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
@@ -107,6 +125,20 @@ class Knowledge:
             possible.data[:] = 1.0
             return {"belief": LearnedMass(support=possible)}
         return {}
+
+    def options_in_system(self, system: System, cmdp: CMDP, agent: str) -> dict[str, Any]:
+        """Return the options of an agent that knows the system, and a baseline if there is one.
+
+        ``cmdp``: the model with the true values of the unknown parameters.
+        """
+        found = known_structure(system, cmdp, agent)
+        if self.baseline:
+            found |= self._known_baseline(cmdp, by_state=True)
+            del found["ranges"]  # the system determines them
+        return found
+
+    def _known_baseline(self, cmdp: CMDP, *, by_state: bool = False) -> dict[str, Any]:
+        return known_baseline(cmdp, None if self.baseline == SAFEST else Plan.load(self.baseline), by_state=by_state)
 
 
 def known_structure(system: System, model: CMDP, agent: str) -> dict[str, Any]:
