@@ -78,11 +78,14 @@ CYCLE = {
 NOISE = {
     "successors": np.array([[0, 1], [1, 0]], np.int32), "paid": ones(2, 2), "contexts": ints(0, 0), "sizes": ints(2),
     "low": np.full((1, 2), 0.25), "high": np.full((1, 2), 0.75),
+    "classes": ints(0, -1), "blocks": ints(0, 1)[None], "least": np.zeros((1, 2)), "most": ones(1, 2),
 }  # fmt: skip
 NO_NOISE = (
     {"successors": np.array([[0, 2], [1, 0]], np.int32)}, {"successors": np.array([[0, -1], [1, 0]], np.int32)},
     {"paid": ones(2, 1)}, {"contexts": ints(0, 1)}, {"contexts": ints(0)}, {"sizes": ints(3)}, {"sizes": ints(0)},
-    {"low": ones(1, 1)}, {"high": ones(2, 2)},
+    {"low": ones(1, 1)}, {"high": ones(2, 2)}, {"classes": ints(0)}, {"classes": ints(0, 1)}, {"classes": ints(-2, 0)},
+    {"blocks": ints(0)[None]}, {"blocks": ints(0, 2)[None]}, {"blocks": ints(1, 0)[None]}, {"least": ones(2, 2)},
+    {"most": ones(1, 1)},
 )  # fmt: skip
 BOUNDS = {"indptr": INDPTR, "successors": INDICES, "low": DATA / 2, "high": DATA, "unseen": np.full(2, 0.1)}
 BOX = {"low": np.zeros((2, 2)), "high": ones(2, 2)}

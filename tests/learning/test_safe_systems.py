@@ -6,6 +6,7 @@ policy that is played in the true model.
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.noise_bounds import NoiseIntervals, box_of_parameter, end_of_rate
 from psconrl.learning.safety_views import NoiseKnowledge
 from psconrl.planning.lyapunov import best_within
-from psconrl.planning.pessimism import NoiseBox, largest_means, worst_average
+from psconrl.planning.pessimism import BlockBounds, NoiseBox, largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
 from psconrl.systems import Bernoulli, Beta, Binomial, Categorical, Event, Gamma, Geometric, Poisson, System
 
@@ -167,6 +168,87 @@ def test_probabilities_are_least_and_largest_over_all_parameters_of_the_interval
     assert (high >= tables.max(axis=0) - 1e-12).all()
 
 
+def joined(system):
+    """Blocks of joint outcomes of a system, by class: a set of sets of outcomes."""
+    blocks = NoiseKnowledge(system.structure).blocks._blocks
+    return [{frozenset(np.flatnonzero(row == first).tolist()) for first in set(row[row >= 0])} for row in blocks]
+
+
+def test_blocks_have_intervals_where_transitions_hide_single_noises():
+    """With customers and an open gate a queue shows one more, one less or neither; a full one only "one less"."""
+    system = load_system("queue", speeds=(0.5,), powers=(0.4,), power=0.5)  # outcomes (arrival, done): 00, 01, 10, 11
+    assert sorted(joined(system), key=len) == [
+        {frozenset({1}), frozenset({0, 2, 3})},
+        {frozenset({0, 3}), frozenset({1}), frozenset({2})},
+    ]
+    blocks = NoiseKnowledge(system.structure).blocks
+    assert blocks.number == 3  # "all but one less" is the complement of "one less"
+    counts = counted(
+        system, {(2, 0, 3): 4, (2, 0, 1): 5, (2, 0, 2): 6, (9, 0, 8): 3, (9, 0, 9): 4, (2, 1, 1): 7, (0, 0, 1): 9}
+    )
+    found = blocks.bounds(counts, LOG)
+    of_two, of_nine = found.classes[2 * 2], found.classes[9 * 2]
+    assert found.classes[0] == found.classes[2 * 2 + 1] == -1  # an empty queue, and a closed gate
+
+    def ends(k, n):
+        return end_of_interval(k, n, LOG, 0.0), end_of_interval(k, n, LOG, 1.0)
+
+    for kind, first, (k, n) in (
+        (of_two, 2, (4, 15)),
+        (of_two, 1, (8, 22)),
+        (of_two, 0, (6, 15)),
+        (of_nine, 1, (8, 22)),
+    ):
+        assert (found.low[kind, first], found.high[kind, first]) == pytest.approx(ends(k, n), abs=1e-12)
+    less = ends(8, 22)
+    assert (found.low[of_nine, 0], found.high[of_nine, 0]) == pytest.approx((1 - less[1], 1 - less[0]), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("system", "shares"),
+    [
+        (load_system("inventory"), (6, None)),  # one noise: nothing is hidden by another
+        (load_system("network", side=3), (7, None)),
+        (load_system("queue"), (2 * 4, 2 * 9)),
+    ],
+)
+def test_noises_and_blocks_have_half_of_delta_each(system, shares):
+    found = NoiseKnowledge(system.structure).log_inverses(0.05)
+    for log_inverse, number in zip(found, shares, strict=True):
+        assert number is None or log_inverse == pytest.approx(math.log(number / 0.05))
+
+
+@pytest.mark.statistical
+def test_noises_and_blocks_are_in_their_sets_as_often_as_they_say_however_long_one_looks():
+    """60 runs of 300 rounds, checked after every tenth, delta .3: more than the bound has probability 1e-4."""
+    system, structure = load_system("queue"), load_system("queue", known=True).structure
+    knowledge, truth = NoiseKnowledge(system.structure), structure.table({})
+    alone = structure.randomness
+    missed, runs, delta = 0, 60, 0.3
+    for run in range(runs):
+        rng, state = np.random.default_rng(run), 0
+        counts, out = Counts(structure.n_states, structure.n_actions, len(structure.fixed_costs)), False
+        for _ in range(30):
+            record = Record.empty(counts)
+            for _ in range(10):
+                pair = state * structure.n_actions + int(rng.integers(structure.n_actions))
+                outcome = int(rng.choice(truth.shape[1], p=truth[structure.contexts[pair]]))
+                following = int(structure.successors[pair, outcome])
+                record.step(state, pair % structure.n_actions, following, np.zeros(len(structure.fixed_costs)))
+                state = following
+            counts.add(record)
+            logs = knowledge.log_inverses(delta)
+            box, found = knowledge.intervals.bounds(counts, logs[0]), knowledge.blocks.bounds(counts, logs[1])
+            own = np.hstack([alone.own_table(name, {})[alone.contexts[name]] for name in alone.noises])
+            out |= bool((own < box.low - 1e-9).any() or (own > box.high + 1e-9).any())
+            for pair in np.flatnonzero(found.classes >= 0):
+                kind, p = found.classes[pair], truth[structure.contexts[pair]]
+                sums = np.array([p[found.blocks[kind] == first].sum() for first in range(p.size)])
+                out |= bool((sums < found.low[kind] - 1e-9).any() or (sums > found.high[kind] + 1e-9).any())
+        missed += out
+    assert missed <= binom(runs, delta).ppf(1 - 1e-4)
+
+
 COVERED = {
     "values": (shop(Categorical(range(5), prior=1.0)), {"demand": [0.2, 0.3, 0.3, 0.15, 0.05]}),
     "counts": (shop(Poisson(Gamma(2, 1), most=4)), {"demand": 1.4}),
@@ -254,6 +336,26 @@ def test_independent_noises_are_bounded_one_after_the_other(seed):
         assert found[pair] >= max(p @ values @ q for p in firsts for q in seconds) - 1e-12
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_where_blocks_have_bounds_the_smaller_of_both_means_counts(seed):
+    """Outcomes 0 and 3 are one block, the most expensive of which counts; 5 is impossible."""
+    rng = np.random.default_rng(seed)
+    box, paid = some_box(rng, [2, 3])
+    blocks = np.array([[0, 1, 2, 0, 4, -1]])
+    low = np.where(blocks == np.arange(6), rng.random(6) / 8, 0.0)
+    high = np.where(blocks == np.arange(6), low + 0.2 + 0.3 * rng.random(6), 0.0)
+    classes = np.array([0, -1, 0, 0, -1, 0])
+    both = replace(box, together=BlockBounds(classes, blocks, low, high))
+    h = rng.normal(size=3)
+    found, alone = largest_means(both, h, paid), largest_means(box, h, paid)
+    for pair, successors in enumerate(box.successors):
+        values = paid[pair] + h[successors]
+        values = np.array([max(values[0], values[3]), values[1], values[2], values[4]])
+        kept = [0, 1, 2, 4]
+        top = max(p @ values for p in vertices(low[0, kept], high[0, kept]))
+        assert found[pair] == pytest.approx(min(alone[pair], top) if classes[pair] == 0 else alone[pair], abs=1e-12)
+
+
 def test_no_noise_of_the_set_costs_more_than_the_bound():
     system, (low, high) = shop(Categorical(range(5), prior=1.0)), (0.1, 0.35)
     structure = system.structure
@@ -304,6 +406,30 @@ def test_every_policy_played_in_a_system_keeps_every_limit(name):
     assert (np.array(trace.policies.costs)[:, 1:] - model.thresholds).max() <= 1e-9
     assert trace.policies.costs[-1][0] < evaluate(model, agent.baseline).costs[0] - 0.01
     assert (agent.excess <= agent.allowance).all()
+
+
+def test_margins_vanish_if_nothing_is_unknown():
+    """The confidence set is a single model: a plan needs no margin, and is played but for exploration."""
+    true = load_system("queue", known=True)
+    model, agent = true.model_for_learning(), agent_for(true, true)
+    chosen = agent._plans.choose(agent._certifier, agent._view(0), agent._recovery)
+    assert (agent._plans.margins <= 5e-3 * model.thresholds).all()  # the iteration stops that early
+    assert evaluate(model, agent._plans.last).costs[0] == pytest.approx(plan(model).costs[0], rel=2e-3)
+    assert chosen.kind == "certified"
+
+
+def test_plans_stay_below_the_thresholds_by_what_is_uncertain():
+    """The margins settle where the certified bound of the plan is near a threshold, and not above."""
+    system, true = load_system("queue"), load_system("queue", known=True)
+    agent = agent_for(system, true)
+    Simulation(true.model_for_learning(), agent, 0).run(400)
+    view = agent._view(0)
+    bounds = []
+    for found in agent._plans._lowered(agent._certifier, view):
+        bounds.append([case.bound for case in found.cases])
+    assert (agent._plans.margins > 0.0).all()
+    assert (np.array(bounds) <= agent.thresholds).all()
+    assert (np.array(bounds[-1]) >= 0.8 * agent.thresholds).any()
 
 
 def test_from_the_baseline_a_state_costs_what_its_recovery_says():

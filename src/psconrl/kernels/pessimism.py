@@ -1,157 +1,16 @@
-r"""Pessimism: the worst distribution within bounds, and value iteration for one policy against it.
+"""Pessimism: the worst distribution of a confidence set, and value iteration for one policy against it.
 
-Bounds of rows are given as in CSR form: the ``low`` and ``high`` of every observed successor, and for each pair the
-largest probability of any other successor, ``unseen``.
-
-Bounds of noise are given by context, ``low`` and ``high`` (G, V): of all values of the first noise, then of the second,
-and so on; ``sizes`` (K,) says how many values each has. The joint outcomes are numbered with the last noise running
-fastest. In outcome w a pair moves to ``successors[pair, w]`` and pays ``paid[pair, w]``. The largest mean is taken
-over the noises one after the other, the last one first:
-
-.. math:: \max_{q_1} \sum_{w_1} q_1(w_1) \cdots \max_{q_K} \sum_{w_K} q_K(w_K)\, (c(w) + h(f(w))),
-
-so that each distribution may depend on the outcomes before it; if none does, the mean is no larger.
+``kernels.confidence_sets`` defines the sets and their arguments.
 """
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.sorting import argsort_into
+from cython.cimports.psconrl.kernels.confidence_sets import NoiseSets, RowSets, Sets
 from cython.cimports.psconrl.kernels.successors import check_matrix, check_numbers, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 # Relaxation of a sweep: with a full step, a periodic chain would cycle.
 _STEP = cython.declare(cython.double, 0.9)
-
-
-@cython.cclass
-class _Sets:
-    """The largest means of a function h of the states that a set of models allows. Subclasses say which set."""
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def prepare(self, h: cython.const[cython.double][::1]) -> cython.void:
-        """Do what is needed once for every h."""
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: cython.const[cython.double][::1]) -> cython.double:
-        """Return the largest mean of a pair."""
-        return 0.0
-
-
-@cython.cclass
-class _RowSets(_Sets):
-    """Every row on its own, within its bounds.
-
-    ``order``: the states by decreasing h. ``place`` (S,) is -1 everywhere except during a call.
-    """
-
-    indptr: cython.const[index][::1]
-    successors: cython.const[index][::1]
-    low: cython.const[cython.double][::1]
-    high: cython.const[cython.double][::1]
-    unseen: cython.const[cython.double][::1]
-    negative: cython.double[::1]
-    order: cython.Py_ssize_t[::1]
-    scratch: cython.Py_ssize_t[::1]
-    place: cython.Py_ssize_t[::1]
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def prepare(self, h: cython.const[cython.double][::1]) -> cython.void:
-        """Order the states by decreasing h, ties by index."""
-        for s in range(h.shape[0]):
-            self.negative[s] = -h[s]
-        argsort_into(self.negative, self.order, self.scratch)
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: cython.const[cython.double][::1]) -> cython.double:
-        """Return the largest p.h of a pair: lowest probabilities, then up to the highest where h is largest."""
-        left: cython.double = 1.0
-        value: cython.double = 0.0
-        for entry in range(self.indptr[pair], self.indptr[pair + 1]):
-            self.place[self.successors[entry]] = entry
-            left -= self.low[entry]
-            value += self.low[entry] * h[self.successors[entry]]
-        for k in range(self.order.shape[0]):
-            if left <= 0.0:
-                break
-            at: cython.Py_ssize_t = self.order[k]
-            seen: cython.Py_ssize_t = self.place[at]
-            room: cython.double = self.high[seen] - self.low[seen] if seen >= 0 else self.unseen[pair]
-            step: cython.double = min(room, left)
-            value += step * h[at]
-            left -= step
-        for entry in range(self.indptr[pair], self.indptr[pair + 1]):
-            self.place[self.successors[entry]] = -1
-        return value + max(left, 0.0) * h[self.order[0]]
-
-
-@cython.cclass
-class _NoiseSets(_Sets):
-    """The distributions of all noises, each within its bounds."""
-
-    successors: cython.const[index][:, ::1]
-    paid: cython.const[cython.double][:, ::1]
-    contexts: cython.const[cython.Py_ssize_t][::1]
-    sizes: cython.const[cython.Py_ssize_t][::1]
-    low: cython.const[cython.double][:, ::1]
-    high: cython.const[cython.double][:, ::1]
-    values: cython.double[::1]
-    negative: cython.double[::1]
-    order: cython.Py_ssize_t[::1]
-    scratch: cython.Py_ssize_t[::1]
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: cython.const[cython.double][::1]) -> cython.double:
-        """Return the largest mean of what is paid plus h, over the noises one after the other."""
-        context: cython.Py_ssize_t = self.contexts[pair]
-        left: cython.Py_ssize_t = self.successors.shape[1]
-        for w in range(left):
-            self.values[w] = self.paid[pair, w] + h[self.successors[pair, w]]
-        first: cython.Py_ssize_t = self.low.shape[1]
-        for back in range(self.sizes.shape[0]):
-            size: cython.Py_ssize_t = self.sizes[self.sizes.shape[0] - 1 - back]
-            first -= size
-            left //= size
-            for group in range(left):  # in place: a group is read before its number is written
-                self.values[group] = self._of_noise(context, first, size, group * size)
-        return self.values[0]
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _of_noise(
-        self, context: cython.Py_ssize_t, first: cython.Py_ssize_t, size: cython.Py_ssize_t, begin: cython.Py_ssize_t
-    ) -> cython.double:
-        """Return the largest mean of ``size`` values from ``begin`` on, with the bounds from ``first`` on."""
-        left: cython.double = 1.0
-        value: cython.double = 0.0
-        for v in range(size):  # an impossible outcome has no value
-            low: cython.double = self.low[context, first + v]
-            left -= low
-            value += low * self.values[begin + v] if low > 0.0 else 0.0
-            self.negative[v] = -self.values[begin + v] if self.high[context, first + v] > 0.0 else _INFINITE
-        if left <= 0.0:
-            return value
-        if size == 2:  # most noise: an event that happens or not
-            self.order[0] = self.negative[1] < self.negative[0]
-            self.order[1] = 1 - self.order[0]
-        else:
-            argsort_into(self.negative[:size], self.order[:size], self.scratch[:size])
-        for k in range(size):
-            at: cython.Py_ssize_t = self.order[k]
-            step: cython.double = min(self.high[context, first + at] - self.low[context, first + at], left)
-            value += step * self.values[begin + at] if step > 0.0 else 0.0
-            left -= max(step, 0.0)
-        return value + max(left, 0.0) * self.values[begin + self.order[0]]
 
 
 @cython.cfunc
@@ -173,9 +32,9 @@ def _check(
 
 
 @cython.cfunc
-def _row_sets(indptr, successors, low, high, unseen, n_states: cython.Py_ssize_t) -> _RowSets:
+def _row_sets(indptr, successors, low, high, unseen, n_states: cython.Py_ssize_t) -> RowSets:
     """Return sets of rows whose bounds have been checked."""
-    sets: _RowSets = _RowSets()
+    sets: RowSets = RowSets()
     sets.indptr, sets.successors, sets.low, sets.high, sets.unseen = indptr, successors, low, high, unseen
     sets.negative, sets.place = np.empty(n_states), np.full(n_states, -1, np.int64)
     sets.order, sets.scratch = np.empty((2, n_states), np.int64)
@@ -191,6 +50,10 @@ def _check_noise(
     sizes: cython.const[cython.Py_ssize_t][::1],
     low: cython.const[cython.double][:, ::1],
     high: cython.const[cython.double][:, ::1],
+    classes: cython.const[cython.Py_ssize_t][::1],
+    blocks: cython.const[cython.Py_ssize_t][:, ::1],
+    least: cython.const[cython.double][:, ::1],
+    most: cython.const[cython.double][:, ::1],
     n_states: cython.Py_ssize_t,
 ) -> cython.int:
     """Raise a ValueError unless every pair has a context, and every outcome a successor, a cost and bounds."""
@@ -213,15 +76,29 @@ def _check_noise(
         for w in range(W):
             if not 0 <= successors[pair, w] < n_states:
                 raise ValueError("there is no such state")
+    C = blocks.shape[0]
+    if classes.shape[0] != n or blocks.shape[1] != W or least.shape[0] != C or most.shape[0] != C:
+        raise ValueError("a class for every pair, and the blocks of every class, are needed")
+    if least.shape[1] != W or most.shape[1] != W:
+        raise ValueError("bounds of every block are needed")
+    for pair in range(n):
+        if not -1 <= classes[pair] < C:
+            raise ValueError("there is no such class")
+    for k in range(C):
+        for w in range(W):
+            first = blocks[k, w]
+            if not -1 <= first < W or (first >= 0 and blocks[k, first] != first):
+                raise ValueError("a block is named after its first outcome")
     return 0
 
 
 @cython.cfunc
-def _noise_sets(successors, paid, contexts, sizes, low, high) -> _NoiseSets:
+def _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most) -> NoiseSets:
     """Return sets of noise whose bounds have been checked."""
-    sets: _NoiseSets = _NoiseSets()
+    sets: NoiseSets = NoiseSets()
     sets.successors, sets.paid, sets.contexts = successors, paid, contexts
     sets.sizes, sets.low, sets.high = sizes, low, high
+    sets.classes, sets.blocks, sets.least, sets.most = classes, blocks, least, most
     W = sets.successors.shape[1]
     sets.values, sets.negative = np.empty((2, W))
     sets.order, sets.scratch = np.empty((2, W), np.int64)
@@ -251,15 +128,21 @@ def worst_noise_means(
     sizes: cython.const[cython.Py_ssize_t][::1],
     low: cython.const[cython.double][:, ::1],
     high: cython.const[cython.double][:, ::1],
+    classes: cython.const[cython.Py_ssize_t][::1],
+    blocks: cython.const[cython.Py_ssize_t][:, ::1],
+    least: cython.const[cython.double][:, ::1],
+    most: cython.const[cython.double][:, ::1],
     h: cython.const[cython.double][::1],
 ):
     """Return the largest mean of what is paid plus h of every pair, (S*A,)."""
-    _check_noise(successors, paid, contexts, sizes, low, high, h.shape[0])
-    return _means(_noise_sets(successors, paid, contexts, sizes, low, high), contexts.shape[0], h)
+    _check_noise(successors, paid, contexts, sizes, low, high, classes, blocks, least, most, h.shape[0])
+    return _means(
+        _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most), contexts.shape[0], h
+    )
 
 
 @cython.cfunc
-def _means(sets: _Sets, n: cython.Py_ssize_t, h: cython.const[cython.double][::1]):
+def _means(sets: Sets, n: cython.Py_ssize_t, h: cython.const[cython.double][::1]):
     """Return the largest means of all pairs."""
     result = np.empty(n)
     out: cython.double[::1] = result
@@ -274,7 +157,7 @@ def _means(sets: _Sets, n: cython.Py_ssize_t, h: cython.const[cython.double][::1
 @cython.nogil
 @cython.exceptval(check=False)
 def _sweep(
-    sets: _Sets,
+    sets: Sets,
     policy: cython.const[cython.double][:, ::1],
     costs: cython.const[cython.double][::1],
     relying: cython.const[cython.uchar][::1],
@@ -336,6 +219,10 @@ def worst_noise_case(
     sizes: cython.const[cython.Py_ssize_t][::1],
     low: cython.const[cython.double][:, ::1],
     high: cython.const[cython.double][:, ::1],
+    classes: cython.const[cython.Py_ssize_t][::1],
+    blocks: cython.const[cython.Py_ssize_t][:, ::1],
+    least: cython.const[cython.double][:, ::1],
+    most: cython.const[cython.double][:, ::1],
     relying: cython.const[cython.uchar][::1],
     recovery: cython.double,
     limit: cython.double,
@@ -345,16 +232,16 @@ def worst_noise_case(
 ):
     """Compute the same as ``worst_case`` over bounds of the noise."""
     S, n = h.shape[0], contexts.shape[0]
-    _check_noise(successors, paid, contexts, sizes, low, high, S)
+    _check_noise(successors, paid, contexts, sizes, low, high, classes, blocks, least, most, S)
     if policy.shape[0] != S or policy.shape[1] * S != n or costs.shape[0] != n:
         raise ValueError("a policy (S, A) and costs (S*A,) are needed")
-    sets = _noise_sets(successors, paid, contexts, sizes, low, high)
+    sets = _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most)
     return _iterate(sets, policy, costs, relying, recovery, limit, sweeps, settled, h)
 
 
 @cython.cfunc
 def _iterate(
-    sets: _Sets,
+    sets: Sets,
     policy: cython.const[cython.double][:, ::1],
     costs: cython.const[cython.double][::1],
     relying: cython.const[cython.uchar][::1],

@@ -2,8 +2,10 @@
 
 With confidence sets over rows, plans are made for costs that include the effect of uncertainty, and those that are
 certified are played. With a system and the span of the baseline by state, every certificate also bounds what each state
-costs, and the best policy within these bounds is the solution of a linear program (``planning.lyapunov``). From the
-last policy, or the baseline, each episode moves towards a plan as far as that is certified.
+costs, and the best policy within these bounds is the solution of a linear program (``planning.lyapunov``). The
+certificates are those of the baseline, of the last policy, and of plans for thresholds that are lower by a margin. Each
+plan corrects the margins by the distance of its certified bounds from the thresholds, so that they settle where the
+bounds meet the thresholds; they are kept from episode to episode.
 """
 
 import math
@@ -33,10 +35,10 @@ from psconrl.sizes import ELIMINATED_SAMPLE_STATES
 
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
 OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
-SAFE_STEPS = 2  # plans in one episode of a system, which its policy is moved towards,
-STEP_SHARES = (1.0, 0.5, 0.2)  # by the largest of these shares that is certified
 # Plans restart in the present state with this probability per round: the counted transitions need not communicate.
 RESTART = 1e-4
+MARGIN_PLANS = 6  # plans for lower thresholds in one episode of a system, at most; two are certified at most
+RAISE, LOWER = 1.05, 0.9  # shares of an excess, and of a distance below a threshold, that a margin is changed by
 EXPLORE = 1 / 2  # in a system, the least tried action has at most the probability tries to the power of minus this
 
 
@@ -50,6 +52,7 @@ class CertifiedPlans:
         self.prices: Floats = np.zeros(n_constraints)  # shadow prices of the constraints in the last plan
         self.potential: Floats = np.zeros(S)  # of the last plan
         self.last: Floats | None = None  # the last policy in a system, before exploration
+        self.margins: Floats = np.zeros(n_constraints)  # by which plans in a system stay below the thresholds
 
     def choose(self, certifier: Certifier, view: View, recovery: Floats | None) -> Certified:
         """Return the certified policy of best optimistic objective, which spends its slack on exploration.
@@ -58,7 +61,9 @@ class CertifiedPlans:
         """
         alone = certifier.alone() if recovery is None else certifier.recovering(recovery, view)
         chosen, last = self._exploring(certifier, alone, view), self.baseline
-        for found in self._widened(certifier, view) if recovery is None else self._approached(certifier, alone, view):
+        for found in (
+            self._widened(certifier, view) if recovery is None else self._within_certificates(certifier, alone, view)
+        ):
             tried = self._exploring(certifier, found, view)
             if tried.hope < chosen.hope:
                 chosen, last = tried, found.policy
@@ -144,39 +149,46 @@ class CertifiedPlans:
             self.prices, self.potential, *_ = problem.scaling.invert_dual(dual, True)
         return found.policy
 
-    def _approached(self, certifier: Certifier, alone: Certified, view: View) -> Iterator[Certified]:
+    def _within_certificates(self, certifier: Certifier, alone: Certified, view: View) -> Iterator[Certified]:
         """Yield certified policies, each the best that the certificate of another one allows.
 
-        The other one is the baseline, the last policy, or one between the last policy and a plan.
+        The other one is the baseline, the last policy, or a plan for lower thresholds.
         """
-        recovery = _biases(alone)
         yield self._improved(certifier, alone, view)
-        anchor = None
         if self.last is not None:
-            anchor = certifier.certify_tightly(self.last, recovery, view, self.biases)
-        if anchor is None:
-            anchor = certifier.certify_tightly(self.baseline, recovery, view, recovery)
-        if anchor is None:
-            return
-        yield self._improved(certifier, anchor, view)
-        for _ in range(SAFE_STEPS):
+            anchor = certifier.bound_tightly(self.last, view, self.biases)
             self.biases = _biases(anchor)
-            costs = np.concatenate([self._hopes(view)[None], self._fears(view)])
+            if certifier.holds(anchor):
+                yield self._improved(certifier, anchor, view)
+        yield from self._lowered(certifier, view)
+
+    def _lowered(self, certifier: Certifier, view: View) -> Iterator[Certified]:
+        """Yield plans for thresholds lower by margins, as far as they are certified, and correct the margins."""
+        margins, certified, failed = self.margins, None, np.zeros(self.margins.size)
+        for _ in range(MARGIN_PLANS):
             try:
-                found = plan_unexplained(
-                    CMDP(view.model.transition, costs, certifier.thresholds, initial=view.model.initial)
-                )
+                found = plan_unexplained(view.model.with_thresholds(certifier.thresholds - margins))
             except SolverError:
-                return
-            if found.feasible:  # without shadow prices: what is uncertain is in the certificates already
-                self.potential = found.potential.copy()
-            for share in STEP_SHARES:
-                tried = anchor.policy + share * (found.policy - anchor.policy)
-                certified = certifier.certify_tightly(tried, recovery, view, self.biases)
-                if certified is not None:
-                    anchor = certified
-                    yield self._improved(certifier, anchor, view)
-                    break
+                break
+            if not found.feasible:
+                margins = 0.5 * (margins + failed)
+                continue
+            self.potential = found.potential.copy()
+            tried = certifier.bound_tightly(found.policy, view, self.biases)
+            self.biases = _biases(tried)
+            over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
+            if not certifier.holds(tried):
+                failed = margins
+                margins = np.maximum(margins + np.where(over > 0.0, RAISE, LOWER) * over, 0.0)
+                margins = margins if certified is None else 0.5 * (failed + certified)
+                continue
+            yield self._improved(certifier, tried, view)
+            if certified is not None:
+                certified = margins
+                break
+            certified = margins
+            margins = np.maximum(margins + LOWER * over, 0.5 * (margins + failed))
+        self.margins = margins if certified is None else certified
 
     def _improved(self, certifier: Certifier, found: Certified, view: View) -> Certified:
         """Return the best policy that the certificate of another one allows."""
@@ -193,13 +205,15 @@ class CertifiedPlans:
     def state(self) -> dict[str, Any]:
         """Return what to save."""
         kept = {"biases": self.biases, "prices": self.prices, "potential": self.potential}
-        return kept if self.last is None else kept | {"last": self.last}
+        return kept if self.last is None else kept | {"last": self.last, "margins": self.margins}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         for name in ("biases", "prices", "potential"):
             setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name, infinite=True))
         self.last = saved_floats(state["last"], self.baseline.shape, "last") if "last" in state else None
+        if self.last is not None:
+            self.margins = saved_floats(state["margins"], self.margins.shape, "margins")
 
 
 def _biases(found: Certified) -> Floats:

@@ -103,24 +103,14 @@ class Certifier:
             return np.array([case.span for case in chosen.cases])
         return self.spans.copy()
 
-    def certify_tightly(self, policy: Floats, recovery: Floats, view: View, biases: Floats) -> Certified | None:
-        """Return a policy with the least bounds that the iteration finds; None if they are too large.
+    def bound_tightly(self, policy: Floats, view: View, biases: Floats) -> Certified:
+        """Return a policy with the least bounds that the iteration finds, which may exceed the thresholds.
 
-        It plays the baseline where one of its pairs is not known, with ``recovery`` (m, S) as in ``recovering``.
+        For sets of noise, which bound the transitions of every pair, so that no state relies on the baseline.
         """
-        relying: Bools = np.asarray(((policy > 0.0) & ~view.pairs).any(axis=1))
-        if relying.all():
-            return None
-        policy = np.where(relying[:, None], self.baseline, policy)
-        found = self.certify(policy, relying, view, biases, within=False)
-        if not self.holds(found):
-            return None
-        cases, played = [], []
-        for case, h, bound in zip(found.cases, recovery, self.promised, strict=True):
-            bias = np.where(relying, case.bias[~relying].max() + h, case.bias)
-            cases.append(replace(case, bias=bias))
-            played.append(np.where(relying, bound, (policy * case.values).sum(axis=1) - bias))
-        return replace(found, cases=tuple(cases), played=np.array(played).reshape(-1, len(policy)))
+        found = self.certify(policy, np.zeros(len(policy), dtype=np.bool_), view, biases, within=False)
+        played = [(policy * case.values).sum(axis=1) - case.bias for case in found.cases]
+        return replace(found, played=np.array(played).reshape(-1, len(policy)))
 
     def exploring_share(self, found: Certified, view: View) -> Floats:
         """Return the probability with which the least tried action may be taken in every state, (S,)."""

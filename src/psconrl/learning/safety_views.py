@@ -6,9 +6,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.kernels import special
 from psconrl.learning.posterior.confidence_intervals import Intervals
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_bounds import NoiseIntervals
+from psconrl.learning.posterior.outcome_blocks import OutcomeBlocks
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.pessimism import Distributions, NoiseBox, largest_means
 from psconrl.sizes import SAFE_DENSE_ENTRIES
@@ -95,6 +97,7 @@ class NoiseKnowledge:
     def __init__(self, structure: Structure) -> None:
         self._structure = structure
         self.intervals = NoiseIntervals(structure)
+        self.blocks = OutcomeBlocks(self.intervals.views)
         possible = structure.randomness.possible()[structure.contexts]
         self._successors = np.ascontiguousarray(np.where(possible, structure.successors, 0), dtype=np.int32)
         self._sizes = np.array(structure.randomness.sizes, dtype=np.int64)
@@ -106,6 +109,15 @@ class NoiseKnowledge:
         self.ranges = np.array([self._range(i, possible) for i in range(len(self._paid))])
         self._n_contexts = structure.randomness.n_contexts
 
+    def log_inverses(self, delta: float) -> tuple[float, float]:
+        """Return the logs of the inverse failure probabilities of an interval of a noise, and of one of a block.
+
+        Each kind has half of delta; if there are no intervals of blocks, the other has all of it.
+        """
+        kinds = 2 if self.blocks.number else 1
+        noises, blocks = (special.log(kinds * max(n, 1) / delta) for n in (self.intervals.number, self.blocks.number))
+        return noises, blocks
+
     def _range(self, i: int, possible: Bools) -> tuple[float, float]:
         """Return the lowest and the highest of what a round may cost."""
         fixed, paid = self._structure.fixed_costs[i], self._paid[i]
@@ -114,12 +126,13 @@ class NoiseKnowledge:
         sums = (fixed[:, None] + paid)[possible]
         return float(sums.min()), float(sums.max())
 
-    def view(self, counts: Counts, log_inverse: float, occasion: Occasion) -> tuple[View, Parameters]:
+    def view(self, counts: Counts, delta: float, occasion: Occasion) -> tuple[View, Parameters]:
         """Return the knowledge after some counts, and estimates of the parameters."""
-        structure = self._structure
+        structure, log_inverses = self._structure, self.log_inverses(delta)
         S, A = structure.n_states, structure.n_actions
-        bounds = self.intervals.bounds(counts, log_inverse)
-        box = NoiseBox(self._successors, self._contexts, self._sizes, bounds.low, bounds.high)
+        bounds = self.intervals.bounds(counts, log_inverses[0])
+        together = self.blocks.bounds(counts, log_inverses[1])
+        box = NoiseBox(self._successors, self._contexts, self._sizes, bounds.low, bounds.high, together)
         fixed = structure.fixed_costs[1:].reshape(-1, S, A)
         costs = structure.costs(bounds.parameters)
         doubtful = 1.0 - bounds.certain(self._sizes)

@@ -20,10 +20,11 @@ suffices to count every state of U as M + H.
 **Sets of noise.** Where a system is known except for the distribution of its noise, the set holds distributions of the
 noise instead of rows, and :math:`q(s,a) = c(s,a) + \max_p \sum_w p(w) (c(s,a,w) + h(f(s,a,w)))`. The maximum is
 taken in every pair on its own, although the noise is the same in all of them: the bound holds, and may be too large.
+Where there are bounds on the probabilities of blocks of joint outcomes, too, the smaller of the two maxima counts.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,6 +36,15 @@ BOUND_SWEEPS = 3000  # of value iteration; the bound holds after any number
 Distributions: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
 
 
+class BlockBounds(NamedTuple):
+    """Bounds on the probabilities of blocks of joint outcomes, by class of pairs."""
+
+    classes: Ints  # (S*A,) of every pair, -1 if it has no bounds
+    blocks: Ints  # (C, W) the first outcome of each outcome's block, -1 if it is impossible
+    low: Floats  # (C, W) of every block, at its first outcome
+    high: Floats  # (C, W)
+
+
 @dataclass(frozen=True, eq=False)
 class NoiseBox:
     """Bounds on the probabilities of independent noise, and what its joint outcomes do in every pair."""
@@ -44,11 +54,17 @@ class NoiseBox:
     sizes: Ints  # (K,) numbers of values of the noises, whose product is W
     low: Floats  # (G, V) of the values of the first noise, then of the second, and so on
     high: Floats  # (G, V)
+    together: BlockBounds | None = None  # on joint outcomes
 
-    def arrays(self, paid: Floats | None) -> tuple[Places, Floats, Ints, Ints, Floats, Floats]:
+    def arrays(self, paid: Floats | None) -> tuple[Places | Floats | Ints, ...]:
         """Return the arguments of the kernels."""
-        costs = np.zeros(self.successors.shape) if paid is None else paid
-        return self.successors, costs, self.contexts, self.sizes, self.low, self.high
+        pairs, outcomes = self.successors.shape
+        costs = np.zeros((pairs, outcomes)) if paid is None else paid
+        blocks = self.together
+        if blocks is None:
+            nothing = np.zeros((0, outcomes))
+            blocks = BlockBounds(np.full(pairs, -1, np.int64), np.zeros((0, outcomes), np.int64), nothing, nothing)
+        return self.successors, costs, self.contexts, self.sizes, self.low, self.high, *blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -232,8 +232,6 @@ class SafeStart(SystemAgent):
     @property
     def _log_inverse(self) -> float:
         """Log of the inverse failure probability of one interval; one per transition, and per mean cost if learned."""
-        if self._noise is not None:
-            return special.log(max(self._noise.intervals.number, 1) / self.delta)
         S, A, m = self.n_states, self.n_actions, self.thresholds.size
         return special.log((S * S * A + (m * S * A if self.costs is None else 0)) / self.delta)
 
@@ -278,7 +276,7 @@ class SafeStart(SystemAgent):
             means, highest = self._known_or_mean_costs(), self._highest_costs()
             return view_of_rows(self.counts, self._log_inverse, means, highest, occasion)
         assert isinstance(self.belief, Structured)
-        view, self.belief.parameters = self._noise.view(self.counts, self._log_inverse, occasion)
+        view, self.belief.parameters = self._noise.view(self.counts, self.delta, occasion)
         return view
 
     def _interim(self) -> Episode:

@@ -75,7 +75,7 @@ class NoiseIntervals:
         unknown: Iterable[str] = (EVENTS,)
         if isinstance(randomness, IndependentNoise):
             unknown = [name for name in noise_names(randomness) if name in randomness.keys]
-        self._views = NoiseViews(structure, unknown)
+        self.views = NoiseViews(structure, unknown)
 
     @cached_property
     def number(self) -> int:
@@ -109,7 +109,7 @@ class NoiseIntervals:
 
     def bounds(self, counts: Counts, log_inverse: float) -> NoiseBounds:
         r"""Return the bounds given the counts, with :math:`\log(1/\delta')`."""
-        observed = self._views.observed(counts)
+        observed = self.views.observed(counts)
         if isinstance(self._randomness, EventClock):
             return self._of_events(self._randomness, observed[EVENTS], log_inverse)
         assert isinstance(self._randomness, IndependentNoise)

@@ -45,9 +45,27 @@ class NoiseViews:
         self.names = list(names)
         self._places = noise_names(structure.randomness)
 
+    @property
+    def classes(self) -> Ints:
+        """The class of every pair, (S*A,): equal contexts, and equal partitions of the joint outcomes."""
+        return self._classes[0]
+
+    @cached_property
+    def partitions(self) -> tuple[Ints, Ints]:
+        """Of every class: the first outcome of each outcome's block (C, W), -1 if impossible; the context (C,)."""
+        one = self._classes[1]
+        return self._firsts[one], self._structure.contexts[one]
+
     @cached_property
     def _classes(self) -> tuple[Ints, Ints]:
-        """The class of every pair, and one pair of each: equal contexts, and equal partitions of the outcomes."""
+        """The class of every pair, and one pair of each."""
+        table = np.column_stack([self._structure.contexts, self._firsts])
+        _, one, classes = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        return classes.ravel(), one
+
+    @cached_property
+    def _firsts(self) -> Ints:
+        """Of every pair the first outcome that leads to the same state as each joint outcome, (S*A, W)."""
         structure = self._structure
         possible = structure.randomness.possible()[structure.contexts]
         rows = np.where(possible, structure.successors, -1)
@@ -57,10 +75,7 @@ class NoiseViews:
         places = np.maximum.accumulate(np.where(begins, np.arange(rows.shape[1]), 0), axis=1)
         firsts = np.empty_like(order)
         np.put_along_axis(firsts, order, np.take_along_axis(order, places, axis=1), axis=1)
-        firsts = np.where(possible, firsts, -1)
-        table = np.column_stack([structure.contexts, firsts])
-        _, one, classes = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        return classes.ravel(), one
+        return np.where(possible, firsts, -1)
 
     @cached_property
     def _values(self) -> dict[str, Ints]:
@@ -107,9 +122,32 @@ class NoiseViews:
         randomness = self._structure.randomness
         return int(randomness.contexts[name][context]) if isinstance(randomness, IndependentNoise) else context
 
+    def hides(self, k: int) -> bool:
+        """True if class k has blocks that are no products of those of its noises, and hides one of the noises given."""
+        firsts = self.partitions[0]
+        possible = firsts[k] >= 0
+        numbers = []  # of blocks of every noise
+        for name in self._places:
+            values, size = self._values[name][possible], self._size(name)
+            numbers.append(len(set(_blocks(values, firsts[k][possible], size)) - {-1}))
+        hidden = any(
+            len(set(view.blocks) - {-1}) < sum(block >= 0 for block in view.blocks) for view in self._views[k].values()
+        )
+        return hidden and len(np.unique(firsts[k][possible])) != int(np.prod(numbers))
+
+    def outcomes(self, counts: Counts) -> Floats:
+        """Return how often each block of joint outcomes was observed, (C, W): by class, at its first outcome."""
+        W = self._structure.randomness.n_outcomes
+        pairs, following = np.divmod(counts.tally.numbers, self._structure.n_states)
+        found = self._explained(pairs, following)
+        cells = self._classes[0][pairs] * W + found
+        times = counts.tally.times.astype(np.float64)
+        sums = np.bincount(cells[found >= 0], weights=times[found >= 0], minlength=len(self._classes[1]) * W)
+        return np.asarray(sums, dtype=np.float64).reshape(-1, W)
+
     def observed(self, counts: Counts) -> dict[str, Observed]:
         """Return how often each set of values was observed, by noise and view."""
-        S, W = self._structure.n_states, self._structure.randomness.n_outcomes
+        S = self._structure.n_states
         numbers, times = counts.tally.numbers, counts.tally.times.astype(np.float64)
         found: dict[str, Observed] = {name: {} for name in self.names}
         seen = dict.fromkeys((key[0] for key in counts.noise.times), 0)
@@ -119,10 +157,7 @@ class NoiseViews:
         if seen:
             times = times - np.array([seen.get(number, 0) for number in numbers.tolist()])
         pairs, following = np.divmod(numbers, S)
-        outcomes = np.concatenate([
-            self._first_outcome(pairs[k : k + CELLS_AT_ONCE // W + 1], following[k : k + CELLS_AT_ONCE // W + 1])
-            for k in range(0, max(numbers.size, 1), CELLS_AT_ONCE // W + 1)
-        ])  # fmt: skip
+        outcomes = self._explained(pairs, following)
         for name in self.names:
             values, by_class = self._values[name], self._classes[0][pairs]
             cells = by_class * self._size(name) + values[np.maximum(outcomes, 0)]
@@ -132,8 +167,17 @@ class NoiseViews:
                 _add(found[name], view, int(cell % self._size(name)), float(sums[cell]))
         return found
 
-    def _first_outcome(self, pairs: Ints, following: Ints) -> Ints:
+    def _explained(self, pairs: Ints, following: Ints) -> Ints:
         """Return the first joint outcome that explains each transition, -1 if none does."""
+        step = CELLS_AT_ONCE // self._structure.randomness.n_outcomes + 1
+        parts = [
+            self._first_outcome(pairs[k : k + step], following[k : k + step])
+            for k in range(0, max(pairs.size, 1), step)
+        ]
+        return np.concatenate(parts)
+
+    def _first_outcome(self, pairs: Ints, following: Ints) -> Ints:
+        """Return ``_explained`` of some transitions at once."""
         structure = self._structure
         fits = structure.randomness.possible()[structure.contexts[pairs]]
         fits = fits & (structure.successors[pairs] == following[:, None])
