@@ -23,7 +23,6 @@ from psconrl.learning.checks import saved_floats
 from psconrl.learning.safety_certificates import Certified, Certifier
 from psconrl.learning.safety_views import View
 from psconrl.markov.evaluation import evaluate_policy
-from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
 from psconrl.planning.lyapunov import best_within
 from psconrl.planning.mixture.solve import solve
