@@ -64,6 +64,21 @@ def test_the_optimal_gain_is_proven_whatever_the_policy(monkeypatch, seed, reset
     assert np.array_equal(found.policy, best.policy.argmax(axis=1))
 
 
+def test_a_border_at_which_all_farther_states_jump_moves_outward_in_one_step(monkeypatch):
+    """Wear of a symmetric walk, reset at a price of .05: from resets at once to the best border, for the best gain."""
+    monkeypatch.setattr(outward_improvement, "OUTWARD_STATES", 0)
+    n, P = 200, line(200, [(0.5, 0.5)], reset=True)
+    cost = np.stack([0.001 * np.arange(n) / n, np.full(n, 0.05)], axis=1)
+    best = plan(CMDP(P, [cost], []))
+    border = int((best.policy[:, 1] > 0.5).argmax())
+    assert 10 < border < 190
+    at_once = np.where(np.arange(n) > 0, 1, 0)
+    h = np.where(at_once, 0.05 - best.value, 0.0)
+    found = OutwardSteps(P).improve(at_once, h, cost.ravel(), every(n, 2), best.value, -np.inf, 1e-13, 0)
+    assert np.array_equal(found.policy, best.policy.argmax(axis=1))
+    assert found.bound == pytest.approx(best.value - LOWER_GAIN, abs=1e-12)
+
+
 def test_a_gain_that_is_far_too_high_is_halved(monkeypatch):
     """Waiting costs .5 where it starts and nothing far away: for a gain of 9 the longest excursion would be best."""
     monkeypatch.setattr(outward_improvement, "OUTWARD_STATES", 0)
@@ -90,13 +105,17 @@ def test_states_are_ordered_from_the_farthest_and_hubs_come_last():
     nothing = np.zeros(6, dtype=bool)
     assert outward(P.indptr, P.indices, 2, nothing).tolist() == [5, 4, 0, 3, 1, 2]
     assert outward(P.indptr, P.indices, 2, np.arange(6) == 4).tolist() == [5, 0, 3, 1, 2, 4]
+    assert OutwardOrders(P.indptr, P.indices, 6, np.inf).away_from(2).state.tolist() == [1, 3, 0, 4, 5, 2]
 
 
 def test_a_state_that_all_states_may_be_reset_to_does_not_fill_in():
     n = 400
     P = line(n, [(0.5, 0.5)], reset=True)
     assert order_for(P.indptr, P.indices, n, np.inf).work < 20 * n
-    assert OutwardOrders(P.indptr, P.indices, n, np.inf).towards(7).work < 20 * n
+    orders = OutwardOrders(P.indptr, P.indices, n, np.inf)
+    for order in (orders.towards(7), orders.away_from(7)):
+        assert order.work < 20 * n
+        assert 0 in order.state[-2:]
 
 
 def test_wide_and_small_models_are_left_to_sweeps():

@@ -49,7 +49,7 @@ def order_for(indptr: Places, indices: Places, n_states: int, most: float) -> Or
 
 
 class OutwardOrders:
-    """Orders from the farthest state to a reference, for the chains of a graph of pairs.
+    """Orders from the farthest state to a reference and the other way round, for the chains of a graph of pairs.
 
     Farness is the number of steps from the reference. Hubs, which are neighbours of many states, do not shorten it, and
     come last: a state to which all others may be reset.
@@ -59,14 +59,28 @@ class OutwardOrders:
         self._graph, self._most = (indptr, indices), most
         self._first, self._near = nested_dissection.neighbours(indptr, indices, n_states)
         self._hubs = hubs(self._first)
-        self._orders: dict[int, Order] = {}
+        self._towards: tuple[int, Order] = (-1, NO_ORDER)
+        self._away: tuple[int, Order] = (-1, NO_ORDER)
 
     def towards(self, reference: int) -> Order:
         """Return the order that ends in a reference, or ``NO_ORDER`` if its work exceeds what was allowed."""
-        if reference not in self._orders:
-            state = nested_dissection.outward(*self._graph, reference, self._hubs)
-            self._orders = {reference: _filled_in(self._first, self._near, state, self._most)}
-        return self._orders[reference]
+        if self._towards[0] != reference:
+            self._towards = (reference, self._filled_in(self._from_the_farthest(reference)))
+        return self._towards[1]
+
+    def away_from(self, reference: int) -> Order:
+        """Return the order that begins next to a reference, which comes last; ``NO_ORDER`` as for ``towards``."""
+        if self._away[0] != reference:
+            state = self._from_the_farthest(reference)
+            last = self._hubs[state] | (state == reference)
+            self._away = (reference, self._filled_in(np.concatenate([state[~last][::-1], state[last]])))
+        return self._away[1]
+
+    def _from_the_farthest(self, reference: int) -> Ints:
+        return np.asarray(nested_dissection.outward(*self._graph, reference, self._hubs))
+
+    def _filled_in(self, state: Ints) -> Order:
+        return _filled_in(self._first, self._near, state, self._most)
 
 
 def _dissected_without(last: Bools, first: Places, near: Places) -> Ints:

@@ -9,6 +9,11 @@ they are left. A gain slightly below that of the policy decides which of two equ
 
 If g is much too high, the actions are those of the longest excursion from the reference, not of the cheapest one.
 So the gain is first bracketed by halving: it is too low if leaving and returning to the reference costs more than zero.
+
+If every state can jump to a hub, as in a walk with reset, farther states choose between the hub and the next state by
+the last policy's costs of the latter: a border at which all farther states jump then moves outward by one state a
+policy. If the states choose in the opposite order, it moves outward as far as it should. So the order alternates until
+no action changes.
 """
 
 from typing import NamedTuple
@@ -29,6 +34,7 @@ LOWER_GAIN = 5e-12  # half of the gap that a search closes, of costs up to about
 FAR_ABOVE = 1e-3  # larger gaps between a gain and its bound are halved,
 SMALLER = 0.3  # until they are smaller than this share of what has been gained,
 GAIN_HALVINGS = 15  # or so often
+PASSES = 6  # at most, inward and outward in turns, after the first
 
 
 class Outward(NamedTuple):
@@ -47,6 +53,7 @@ class _Pass(NamedTuple):
     policy: Ints
     total: Floats
     round_trip: float  # total cost from the reference back to it
+    order: Order  # in which the actions were chosen
     censored: tuple[Floats, Floats, Floats]
 
 
@@ -84,10 +91,12 @@ class OutwardSteps:
         first = at(gain - LOWER_GAIN)
         if first is None:
             return None
-        proven = self._proven(first, cost, available, reference, order)
+        proven = self._proven(first, cost, available, reference)
+        if first.round_trip >= 0.0 or gain - proven.bound <= FAR_ABOVE:
+            first, proven = self._settled(first, proven, cost, available, tolerance, reference)
         if gain - proven.bound <= FAR_ABOVE:
             return proven
-        below, best, least = None, first, min(gain, self._gain_of(first, available, reference, order))
+        below, best, least = None, first, min(gain, self._gain_of(first, available, reference))
         low, high = max(bound, proven.bound, float(cost[available.ravel()].min())), least
         for _ in range(GAIN_HALVINGS):
             tried = at(0.5 * (low + high)) if high - low > SMALLER * (gain - least) else None
@@ -97,13 +106,32 @@ class OutwardSteps:
                 low, below = tried.gain, tried
             else:
                 high = tried.gain
-            found = self._gain_of(tried, available, reference, order)
+            found = self._gain_of(tried, available, reference)
             if found < least - LOWER_GAIN:
                 best, least, high = tried, found, min(high, found)
         if below is not None:
-            closer = self._proven(below, cost, available, reference, order)
+            closer = self._proven(below, cost, available, reference)
             proven = closer if closer.bound > proven.bound else proven
         return proven._replace(policy=best.policy)
+
+    def _settled(
+        self, found: _Pass, proven: Outward, cost: Floats, available: Bools, tolerance: float, reference: int
+    ) -> tuple[_Pass, Outward]:
+        """Choose the actions for the same gain again, inward and outward in turns, until they are the best ones."""
+        assert self._orders is not None
+        for k in range(PASSES):
+            if min(found.gain, found.gain + found.round_trip) - proven.bound <= LOWER_GAIN:
+                break
+            order = self._orders.towards(reference) if k % 2 else self._orders.away_from(reference)
+            again = (
+                None
+                if order is NO_ORDER
+                else self._at(found.gain, found.policy, found.total, cost, available, tolerance, reference, order)
+            )
+            if again is None or np.array_equal(again.policy, found.policy):
+                break
+            found, proven = again, self._proven(again, cost, available, reference)
+        return found, proven
 
     def _at(
         self,
@@ -130,27 +158,27 @@ class OutwardSteps:
         trips = np.where(available[reference], cost[pairs] - gain + product(P[pairs], total), np.inf)
         best, own = float(trips.min()), float(trips[new[reference]])
         if not np.isfinite(best):  # the gain is so high that no excursion is too long
-            return _Pass(gain, new, total, -np.inf, censored)
+            return _Pass(gain, new, total, -np.inf, order, censored)
         if own - best > tolerance * max(1.0, abs(best)):
             new[reference] = trips.argmin()
-        return _Pass(gain, new, total, best, censored)
+        return _Pass(gain, new, total, best, order, censored)
 
-    def _gain_of(self, found: _Pass, available: Bools, reference: int, order: Order) -> float:
+    def _gain_of(self, found: _Pass, available: Bools, reference: int) -> float:
         """Return the gain of the actions that were chosen, from the cost and the time of a round trip."""
-        times = outward_improvement.until_reference(found.censored, np.ones(found.total.size), reference, order)
+        times = outward_improvement.until_reference(found.censored, np.ones(found.total.size), reference, found.order)
         pair = reference * available.shape[1] + int(found.policy[reference])
         gain = found.gain + found.round_trip / (1.0 + float(product(self._P[[pair]], times)[0]))
         if np.isfinite(gain):
             return gain
         return found.gain if found.round_trip < 0.0 else np.inf  # a trip that takes too long to be computed
 
-    def _proven(self, found: _Pass, cost: Floats, available: Bools, reference: int, order: Order) -> Outward:
+    def _proven(self, found: _Pass, cost: Floats, available: Bools, reference: int) -> Outward:
         """Return the bound that the total costs prove."""
         P, chosen = self._P, np.arange(0, cost.size, available.shape[1]) + found.policy
         chain, nothing = chosen_rows(P, chosen), np.zeros(found.total.size)
         # One double per state is too coarse for the total cost of a long way, so what is left of the equation follows.
         left = cost[chosen] - found.gain
         left += drift_sparse(chain.indptr, chain.indices, chain.data, found.total, nothing).ravel()
-        low = outward_improvement.until_reference(found.censored, left, reference, order)
+        low = outward_improvement.until_reference(found.censored, left, reference, found.order)
         values = cost.reshape(available.shape) + drift_sparse(P.indptr, P.indices, P.data, found.total, low)
         return Outward(found.policy, float(values[available].min()), found.total, low)

@@ -194,14 +194,17 @@ class Howard(Oracle[Column]):
         """Return the policy of the column that visits each state most, for columns in different regimes.
 
         At the weights at which two regimes cost the same, every policy between them does, but one step of policy
-        iteration moves the border between them by one state only.
+        iteration moves the border between them by one state only. None if that policy is one of the columns.
         """
         masses = disjoint_log_masses(answers, shares) if self._steps.joins_regimes else None
         if masses is None:
             return None
         policies = np.array([answer.policy for answer in answers])
+        policy = policies[masses.argmax(axis=0), np.arange(masses.shape[1])]
+        if (policy == policies).all(axis=1).any():
+            return None
         self._steps.forget_levels()
-        return self.evaluate(policies[masses.argmax(axis=0), np.arange(masses.shape[1])], weights)
+        return self.evaluate(policy, weights)
 
     def refined(self, answer: Column) -> Column | None:
         """Return a rough answer evaluated exactly; None if it is exact already."""
