@@ -288,6 +288,8 @@ CALLS = [
     (sparse_elimination.unichain,
      {**CHAIN, "rows": ints(0, 1), "costs": ones(1, 2), "reference": 0, "probability": 0.0, "order": ORDER},
      (*MATRIX, {"rows": ints(0, 2)}, {"reference": 2}, {"costs": ones(1, 3)})),
+    (sparse_elimination.censored, {**CHAIN, "reference": 0, "probability": 0.0, "order": ORDER},
+     (*MATRIX, {"reference": 2}, {"reference": -1})),
     (eliminated, {"order": ORDER},
      ({"position": ints(0, 2)}, {"state": ints(0, -1)}, {"state": ints(0)}, {"lower": ints(0, 2, 1)},
       {"upper": ints(0, 1)}, {"before": np.array([1], np.uint32)}, {"after": np.array([2], np.uint32)},

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from psconrl import CMDP, Status, certify, plan
 from psconrl.kernels import wide_elimination
-from psconrl.markov.anchored_bias import anchored_bias, best_level, regimes
+from psconrl.markov.anchored_bias import RingingChain, best_level
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
@@ -137,11 +137,12 @@ def test_the_anchored_bias_is_the_bias_where_regimes_are_left():
     P, _ = birth_death(np.full(200, 0.3), np.full(200, 0.3))
     cost = np.linspace(0.0, 1.0, 200)
     order = order_for(P.indptr, P.indices, 200, np.inf)
-    h = anchored_bias(P, cost, 7, np.sin(np.arange(200.0)), order)
+    chain = RingingChain(P, 7, order)
+    h = chain.anchored_bias(cost, np.sin(np.arange(200.0)))
     g = cost + P @ h - h
     assert np.ptp(g) <= 1e-11  # biases are of order 1e4
     assert g[0] == pytest.approx(0.5)
-    assert regimes(P, 7, order) is None
+    assert chain.regimes() is None
 
 
 def test_the_anchor_sets_the_level_of_a_regime_that_is_never_left():
@@ -150,9 +151,10 @@ def test_the_anchor_sets_the_level_of_a_regime_that_is_never_left():
     order = order_for(P.indptr, P.indices, n, np.inf)
     cost = 0.25 * np.ones(n)
     anchor = np.where(np.arange(n) < n // 2, 0.0, 40.0)
-    h = anchored_bias(P, cost, 0, anchor, order)
+    chain = RingingChain(P, 0, order)
+    h = chain.anchored_bias(cost, anchor)
     assert h[-1] == pytest.approx(40.0, abs=1e-3)  # rounding of the gain, times 1e12 steps
-    apart = regimes(P, 0, order)
+    apart = chain.regimes()
     assert apart[0] == 0.0
     assert apart[-1] == pytest.approx(1.0)
     assert np.abs(P @ apart - apart).max() <= 1e-11

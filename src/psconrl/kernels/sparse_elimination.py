@@ -330,3 +330,32 @@ def unichain(
             indptr, indices, data, rows, costs, reference, probability, work, g, h, mu
         )
     return stuck, gains, biases, stationary
+
+
+def censored(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    reference: cython.Py_ssize_t,
+    probability: cython.double,
+    order,
+):
+    """Return the rows of a censored chain (S, S) and its stationary distribution; arguments as in ``unichain``.
+
+    The rows are those that ``outward_improvement.until_reference`` takes, for any number of costs.
+    """
+    S = indptr.shape[0] - 1
+    if order.position.size != S or not 0 <= reference < S:
+        raise ValueError("an order of S states and one of the states are needed")
+    check_graph(indptr, indices, data.shape[0], S)
+    work: Elimination = Elimination(order, 0)
+    nothing, stationary = np.zeros((0, S)), np.zeros(S)
+    every: cython.const[cython.Py_ssize_t][::1] = np.arange(S)
+    mu: cython.double[::1] = stationary
+    g: cython.double[::1] = nothing[:, 0].copy()
+    h: cython.double[:, ::1] = nothing
+    with cython.nogil:
+        stuck: cython.Py_ssize_t = eliminate_unichain(
+            indptr, indices, data, every, h, reference, probability, work, g, h, mu
+        )
+    return stuck, (np.asarray(work.F), np.asarray(work.U), np.asarray(work.outs)), stationary

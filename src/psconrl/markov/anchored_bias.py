@@ -15,9 +15,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats
-from psconrl.kernels import sparse_elimination
+from psconrl.kernels import outward_improvement, sparse_elimination
 from psconrl.kernels.double_double import drift_sparse
 from psconrl.markov.elimination_order import Order
+from psconrl.products import product
 
 CLOCK = 1e-12  # epsilon: shorter times than 1e12 steps are resolved, and rounding of a gain moves levels by 1e-4
 ANCHOR_REFINEMENTS = 2  # of a solution: each reduces its error by the time to leave a regime times CLOCK
@@ -27,24 +28,34 @@ FARTHEST_LEVEL = 1e9  # levels beyond are not searched
 LEVEL_TOL = 1e-13  # relative change of a level at which the search ends
 
 
-def anchored_bias(P: csr_array, cost: Floats, reference: int, anchor: Floats, order: Order) -> Floats:
-    """Return the bias (S,) of a cost (S,), which is zero at the reference."""
-    right, h = cost + CLOCK * (anchor - anchor[reference]), np.zeros(cost.size)
-    for _ in range(1 + ANCHOR_REFINEMENTS):
-        h += _ringing(P, right, reference, order)[0]
-        # What is left of the equation without a clock: a solution is the anchor of its refinement.
-        right = cost + _drift(P, h)
-        right -= right[reference]
-    return h
+class RingingChain:
+    """A chain P (S, S) that moves to a reference whenever the clock rings, eliminated once for any number of costs."""
 
+    def __init__(self, P: csr_array, reference: int, order: Order) -> None:
+        self._P, self._reference, self._order = P, reference, order
+        _, self._rows, self._stationary = sparse_elimination.censored(
+            P.indptr, P.indices, P.data, reference, CLOCK, order
+        )
 
-def regimes(P: csr_array, reference: int, order: Order) -> Floats | None:
-    """Return the probability (S,) that the clock rings before the reference is hit; None if it hardly ever does."""
-    away = np.ones(P.shape[0])
-    away[reference] = 0.0
-    time, stationary = _ringing(P, away, reference, order)
-    probability: Floats = CLOCK * time / stationary[reference]
-    return probability if probability.max() > SEPARATE else None
+    def anchored_bias(self, cost: Floats, anchor: Floats) -> Floats:
+        """Return the bias (S,) of a cost (S,), which is zero at the reference."""
+        right, h = cost + CLOCK * (anchor - anchor[self._reference]), np.zeros(cost.size)
+        for _ in range(1 + ANCHOR_REFINEMENTS):
+            h += self._until_reference(right - product(self._stationary, right))
+            # What is left of the equation without a clock: a solution is the anchor of its refinement.
+            right = cost + _drift(self._P, h)
+            right -= right[self._reference]
+        return h
+
+    def regimes(self) -> Floats | None:
+        """Return the probability (S,) that the clock rings before the reference is hit; None if it hardly ever does."""
+        probability: Floats = CLOCK * self._until_reference(np.ones(self._stationary.size))
+        return probability if probability.max() > SEPARATE else None
+
+    def _until_reference(self, cost: Floats) -> Floats:
+        """Return the expected total cost (S,) until the reference is hit, by itself or since the clock rings."""
+        total: Floats = outward_improvement.until_reference(self._rows, cost, self._reference, self._order)
+        return total
 
 
 def best_level(values: Floats, change: Floats) -> float:
@@ -68,14 +79,6 @@ def best_level(values: Floats, change: Floats) -> float:
             break
         x = new
     return x
-
-
-def _ringing(P: csr_array, cost: Floats, reference: int, order: Order) -> tuple[Floats, Floats]:
-    """Solve the chain that moves to the reference whenever the clock rings: bias and stationary distribution."""
-    _, _, biases, stationary = sparse_elimination.unichain(
-        P.indptr, P.indices, P.data, np.arange(cost.size), cost[None, :], reference, CLOCK, order
-    )
-    return biases[0], stationary
 
 
 def _drift(P: csr_array, h: Floats) -> Floats:

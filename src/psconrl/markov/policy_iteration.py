@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import double_double, improvement, sparse_elimination, sparse_improvement
-from psconrl.markov.anchored_bias import anchored_bias, best_level, regimes
+from psconrl.markov.anchored_bias import RingingChain, best_level
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_dense
@@ -209,10 +209,11 @@ class SparseSteps(PolicySteps):
     def _anchored(self, policy: Ints, weights: Floats, reference: int) -> Floats:
         """Return the weighted bias of a policy whose biases are too large to be added."""
         rows = self._first_pair + policy
-        chain, cost, order = chosen_rows(self._P, rows), product(weights, self._costs), self._solver.direct.order
+        chain = RingingChain(chosen_rows(self._P, rows), reference, self._solver.direct.order)
+        cost = product(weights, self._costs)
         anchor = np.zeros(policy.size) if self._anchor is None else self._anchor
-        h = anchored_bias(chain, cost[rows], reference, anchor, order)
-        apart = regimes(chain, reference, order) if self._anchor is None else None
+        h = chain.anchored_bias(cost[rows], anchor)
+        apart = chain.regimes() if self._anchor is None else None
         if apart is not None:
             values = self._values(cost, self._drift(h))
             h += best_level(values.ravel(), self._drift(apart).ravel()) * apart
