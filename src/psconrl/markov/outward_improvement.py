@@ -34,7 +34,7 @@ LOWER_GAIN = 5e-12  # half of the gap that a search closes, of costs up to about
 FAR_ABOVE = 1e-3  # larger gaps between a gain and its bound are halved,
 SMALLER = 0.3  # until they are smaller than this share of what has been gained,
 GAIN_HALVINGS = 15  # or so often
-PASSES = 6  # at most, inward and outward in turns, after the first
+TURNS = 6  # at most, inward and outward in turns, after the first
 
 
 class Outward(NamedTuple):
@@ -119,7 +119,7 @@ class OutwardSteps:
     ) -> tuple[_Pass, Outward]:
         """Choose the actions for the same gain again, inward and outward in turns, until they are the best ones."""
         assert self._orders is not None
-        for k in range(PASSES):
+        for k in range(TURNS):
             if min(found.gain, found.gain + found.round_trip) - proven.bound <= LOWER_GAIN:
                 break
             order = self._orders.towards(reference) if k % 2 else self._orders.away_from(reference)

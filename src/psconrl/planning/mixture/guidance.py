@@ -48,19 +48,21 @@ class Secant:
     gives a better estimate. It needs m + 1 of them for m priced constraints.
     """
 
-    # Largest share of the gap that a query may leave. Two queries that leave more, and the master's weights are next,
-    # until the gap has become smaller than that: the averages seen would suggest nearly the same weights again.
-    PAYS, TRIES = 0.4, 2
+    PAYS = 0.4  # largest share of the gap that a query may leave; otherwise the master's weights are next
+    REPEATED = (
+        1e-3  # prices that differ by less, relative to the largest, from those that left more are not tried again
+    )
     FAR = 2.0  # largest step from the nearest average seen, in units of its distances from the others: beyond is noise
     REACH = 2.0  # largest factor between the new prices and those of the nearest average
 
     def __init__(self, thresholds: Floats) -> None:
         self._thresholds = thresholds
         self._seen: list[tuple[Floats, Floats]] = []  # prices and the excess of the best policy for them, (m,) each
-        self._asked = False  # whether the last query came from here
+        self._asked_at = np.inf  # gap before the last query, if it came from here,
+        self._asked = np.empty(0)  # and the prices of that query
+        self._in_vain: list[Floats] = []  # prices of queries that left too large a gap
         self._stale = 0  # number of latest answers that were not new
         self._failed = 0  # number of latest queries that left too large a gap
-        self._failed_at = np.inf  # gap when the first of them was made
 
     def saw(self, weights: Floats, costs: Floats) -> None:
         """Record averages (m+1,) that are optimal, or nearly so, for these weights."""
@@ -72,12 +74,13 @@ class Secant:
 
     def weights(self, master: Floats, gap: float) -> Floats | None:
         """Return weights to use in place of the master's (m+1,) of a feasible mixture with this gap, or None."""
-        if gap <= self.PAYS * self._failed_at:
-            self._failed, self._failed_at = 0, gap
-        elif self._asked:
+        if gap <= self.PAYS * self._asked_at:
+            self._failed = 0
+        else:
             self._failed += 1
-        self._asked = False
-        if self._stale > 1 or self._failed >= self.TRIES or not self._seen:
+            self._in_vain.append(self._asked)
+        self._asked_at = np.inf
+        if self._stale > 1 or self._failed > 1 or not self._seen:
             return None
         prices = master[1:] / master[0]
         if not prices.any():  # everything was feasible so far
@@ -93,8 +96,10 @@ class Secant:
         )
         if met is None:
             return None
-        self._asked = True
         prices[priced] = met
+        if any(np.abs(prices - old).max() <= self.REPEATED * prices.max() for old in self._in_vain):
+            return None
+        self._asked_at, self._asked = gap, prices
         return _weights_of(prices)
 
     def _met(self, seen: list[tuple[Floats, Floats]], beyond: int) -> Floats | None:
