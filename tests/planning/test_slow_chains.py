@@ -5,12 +5,16 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from psconrl import CMDP, Status, certify, plan
+from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.kernels import wide_elimination
 from psconrl.markov.anchored_bias import RingingChain, best_level
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
+from psconrl.planning import planner
+from psconrl.planning.candidate import Dual
+from psconrl.planning.certificate import certificate_of
+from psconrl.planning.corrected_potential import corrected, is_coarse
 
 SPEEDS = np.array([0.8, 1.0, 1.25])
 
@@ -195,6 +199,40 @@ def test_a_share_of_rounds_that_is_hardly_ever_met_is_certified():
     found = plan(CMDP(model.transition.csr(), [model.costs[0], rare], [1e-10]))
     assert found.status is Status.OPTIMAL
     assert found.costs[1] <= 1e-10 * (1 + 1e-6)
+
+
+def test_a_shadow_price_that_is_rounded_by_more_than_the_gap_is_certified():
+    """P(waiting > 30) <= 1e-12, with a price of 1e11: its last digit is worth 1e-5, and the potential must fit it."""
+    places, load, speeds = 300, 0.49, np.array([0.9, 1.2])
+    model = queue(places, load, 1.0, speeds)
+    rare = np.repeat((np.arange(places) > 30)[:, None].astype(float), 2, axis=1)
+    cmdp = CMDP(model.transition.csr(), [model.costs[0], rare], [1e-12])
+    found = plan(cmdp)
+    assert found.status is Status.OPTIMAL
+    assert found.multipliers[0] > 1e10
+    assert found.certificate.tolerance < 1e-6
+    assert certify(cmdp, found).holds
+    dual = Dual(found.multipliers, found.potential, np.zeros(places), None)
+    assert is_coarse(cmdp, dual, found.certificate.tolerance)
+    bounds = [corrected(cmdp, dual, actions, found.value) for actions in found.columns]
+    proofs = [
+        certificate_of(cmdp, Status.OPTIMAL, found.occupancy, each, evaluate(cmdp, found.policy)) for each in bounds
+    ]
+    assert any(proof.holds for proof in proofs)
+    assert not is_coarse(cmdp, Dual.nothing(places, 1), 1e-12)
+
+
+def test_a_rare_share_just_below_what_can_be_attained_is_infeasible_without_a_second_opinion(monkeypatch):
+    """The least share is about 1e-12: its proof is open by less than the rounding of a cost of one."""
+    monkeypatch.setattr(planner, "_second_opinion", None)  # HiGHS, to 1e-10, has nothing to add
+    places, load, speeds = 300, 0.49, np.array([0.9, 1.2])
+    model = queue(places, load, 1.0, speeds)
+    rare = np.repeat((np.arange(places) > 30)[:, None].astype(float), 2, axis=1)
+    least = float(evaluate(model, np.ones(places, dtype=int)).occupancy[31:].sum())
+    assert 1e-13 < least < 1e-11
+    found = plan(CMDP(model.transition.csr(), [model.costs[0], rare], [0.98 * least]))
+    assert found.status is Status.INFEASIBLE
+    assert found.certificate.holds
 
 
 @pytest.mark.parametrize(("load", "share"), [(0.8, 0.45), (0.95, 0.45), (1.02, 0.02)])

@@ -16,6 +16,7 @@ from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate, Dual, without_residue
 from psconrl.planning.certificate import certificate_of
+from psconrl.planning.corrected_potential import corrected, is_coarse
 from psconrl.planning.initial_randomisation import initially_randomised
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
@@ -140,6 +141,24 @@ def least_excess_as_found(case: Case) -> Plan | None:
     return case.found if case.is_elsewhere else None
 
 
+def with_corrected_potential(case: Case) -> Plan | None:
+    """The candidate, proven by a potential of one of its policies that belongs to the shadow prices as rounded."""
+    part, candidate, found = case.part, case.candidate, case.found
+    if (
+        not candidate.feasible
+        or case.dual.gains is not None
+        or not is_coarse(part, case.dual, found.certificate.tolerance)
+    ):
+        return None
+    for actions in candidate.columns:
+        dual = corrected(part, case.dual, actions, float(case.exact.costs[0]))
+        if dual is not None:
+            proof = certificate_of(part, Status.OPTIMAL, candidate.occupancy, dual, case.exact)
+            if proof.holds:
+                return replace(found, potential=dual.potential, low_potential=dual.low_potential, certificate=proof)
+    return None
+
+
 def uncertified(case: Case) -> Plan | None:
     """The candidate, without a proof."""
     return replace(case.found, status=Status.UNCERTIFIED)
@@ -153,6 +172,7 @@ STEPS: tuple[Callable[[Case], Plan | None], ...] = (
     least_excess_as_played,
     least_excess_between_classes,
     least_excess_as_found,
+    with_corrected_potential,
     uncertified,
 )
 

@@ -27,7 +27,7 @@ from psconrl.planning.progress import Progress, Watch
 from psconrl.planning.proof import Status
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
-from psconrl.planning.tolerances import PROVEN_POLICY
+from psconrl.planning.tolerances import PROVEN_POLICY, ROUNDED_ENTRY
 from psconrl.products import product
 from psconrl.sizes import SECOND_OPINION_STATES
 
@@ -162,9 +162,11 @@ def _open_excess(infeasible: Plan) -> float:
 
 
 def _is_least_excess(part: CMDP, infeasible: Plan) -> bool:
-    """Whether the policy of an infeasible plan is proven to have the least weighted excess."""
+    """Whether the policy of an infeasible plan is proven to have the least weighted excess, up to rounding of costs."""
     size = product(infeasible.multipliers, units(part, infeasible.occupancy)[1:])
-    return bool(_open_excess(infeasible) <= PROVEN_POLICY * size)
+    largest = np.abs(np.where(part.available, part.costs[1:], 0.0)).max(axis=(1, 2))
+    rounding = ROUNDED_ENTRY * product(infeasible.multipliers, largest)
+    return bool(_open_excess(infeasible) <= max(PROVEN_POLICY * size, rounding))
 
 
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
