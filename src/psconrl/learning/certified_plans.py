@@ -38,6 +38,7 @@ OPTIMISM = 0.1  # share of the confidence set's optimism about the objective tha
 RESTART = 1e-4
 MARGIN_PLANS = 6  # plans for lower thresholds in one episode of a system, at most; two are certified at most
 RAISE, LOWER = 1.05, 0.9  # shares of an excess, and of a distance below a threshold, that a margin is changed by
+LEAST_WEIGHT = 1e-9  # of the objective among the scaled costs, from which prices are used
 EXPLORE = 1 / 2  # in a system, the least tried action has at most the probability tries to the power of minus this
 
 
@@ -137,12 +138,13 @@ class CertifiedPlans:
         """Return an optimal policy of the model with other costs and thresholds, and keep its prices and potential.
 
         The plan needs no proof of its own, since the policy is certified afterwards. If no policy meets the thresholds,
-        the largest excess is minimised, and the last prices and potential are kept.
+        the largest excess is minimised, and the last prices and potential are kept; so are they if a threshold is at
+        the least possible average, where prices have no upper bound.
         """
         P = view.model.transition.restarting(int(view.model.initial.argmax()), RESTART)
         problem = Problem.scaled(P.dense_up_to(ELIMINATED_SAMPLE_STATES), costs, thresholds, view.model.available)
         found = solve(problem, least_excess=True)
-        if found.feasible:
+        if found.feasible and found.weights[0] >= LEAST_WEIGHT:
             prices = found.weights / found.weights[0]
             dual = Dual(prices[1:], *found.mixture.proof.potential(prices), None)
             self.prices, self.potential, *_ = problem.scaling.invert_dual(dual, True)
