@@ -23,22 +23,16 @@ from psconrl.learning.checks import saved_floats
 from psconrl.learning.safety_certificates import Certified, Certifier
 from psconrl.learning.safety_views import View
 from psconrl.markov.evaluation import evaluate_policy
-from psconrl.planning.candidate import Dual
+from psconrl.model.cmdp import CMDP
 from psconrl.planning.lyapunov import best_within
-from psconrl.planning.mixture.solve import solve
 from psconrl.planning.pessimism import largest_means
 from psconrl.planning.planner import plan_unexplained
-from psconrl.planning.problem import Problem
 from psconrl.products import product
-from psconrl.sizes import ELIMINATED_SAMPLE_STATES
 
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
 OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
-# Plans restart in the present state with this probability per round: the counted transitions need not communicate.
-RESTART = 1e-4
 MARGIN_PLANS = 6  # plans for lower thresholds in one episode of a system, at most; two are certified at most
 RAISE, LOWER = 1.05, 0.9  # shares of an excess, and of a distance below a threshold, that a margin is changed by
-LEAST_WEIGHT = 1e-9  # of the objective among the scaled costs, from which prices are used
 EXPLORE = 1 / 2  # in a system, the least tried action has at most the probability tries to the power of minus this
 
 
@@ -118,11 +112,20 @@ class CertifiedPlans:
         targets = certifier.thresholds.copy()
         for _ in range(PLANS if view.known.any() else 0):
             hopes, fears = self._hopes(view), self._fears(view)
+            problem = CMDP(
+                view.model.transition,
+                np.concatenate([hopes[None], fears]),
+                targets,
+                initial=view.model.initial,
+                available=view.model.available,
+            )
             try:
-                found = self._planned(view, np.concatenate([hopes[None], fears]), targets)
+                found = plan_unexplained(problem)
             except SolverError:
                 return
-            policy = np.where(view.known[:, None], found, self.baseline)
+            if found.feasible:
+                self.prices, self.potential = np.maximum(found.multipliers, 0.0), found.potential.copy()
+            policy = np.where(view.known[:, None], found.policy, self.baseline)
             tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self.biases)
             self.biases = _biases(tried)
             over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
@@ -133,22 +136,6 @@ class CertifiedPlans:
                 if mixed is not None:
                     yield mixed
             targets = np.minimum(certifier.thresholds, targets - over)
-
-    def _planned(self, view: View, costs: Floats, thresholds: Floats) -> Floats:
-        """Return an optimal policy of the model with other costs and thresholds, and keep its prices and potential.
-
-        The plan needs no proof of its own, since the policy is certified afterwards. If no policy meets the thresholds,
-        the largest excess is minimised, and the last prices and potential are kept; so are they if a threshold is at
-        the least possible average, where prices have no upper bound.
-        """
-        P = view.model.transition.restarting(int(view.model.initial.argmax()), RESTART)
-        problem = Problem.scaled(P.dense_up_to(ELIMINATED_SAMPLE_STATES), costs, thresholds, view.model.available)
-        found = solve(problem, least_excess=True)
-        if found.feasible and found.weights[0] >= LEAST_WEIGHT:
-            prices = found.weights / found.weights[0]
-            dual = Dual(prices[1:], *found.mixture.proof.potential(prices), None)
-            self.prices, self.potential, *_ = problem.scaling.invert_dual(dual, True)
-        return found.policy
 
     def _within_certificates(self, certifier: Certifier, alone: Certified, view: View) -> Iterator[Certified]:
         """Yield certified policies, each the best that the certificate of another one allows.
