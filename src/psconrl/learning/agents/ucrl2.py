@@ -9,25 +9,23 @@ Constraints are ignored: a sanity check where none binds.
 The paper plans by extended value iteration up to :math:`1/\sqrt t`; ``planning.optimism.ball`` is exact.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_failure_probability, as_positive
 from psconrl.learning.part import Part
+from psconrl.learning.parts.l1_region import ball_radii, lowest_objective
 from psconrl.learning.parts.radii import empirical
 from psconrl.learning.parts.schedules import Doubling, Schedule
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
-from psconrl.planning.optimism.ball import WHOLE_BALL, plan_in_balls
+from psconrl.planning.optimism.ball import plan_in_balls
 
 
 class UCRL2(Agent):
@@ -70,20 +68,13 @@ class UCRL2(Agent):
 
     def _radius(self) -> Floats:
         """Return the L1 radius of the ball of every pair, (S*A,); an untried pair may have any distribution."""
-        log = special.log(2.0 * self.n_actions * (self.rounds + 1) / self.delta)
-        visits = self.counts.visits
-        widths = self.bonus * math.sqrt(14.0 * self.n_states * log) / np.sqrt(np.maximum(visits, 1))
-        return np.where(visits > 0, np.minimum(widths, WHOLE_BALL), WHOLE_BALL)
+        return ball_radii(self.counts, self.rounds, self.delta, self.bonus)
 
     def _optimistic_objective(self) -> Floats:
         """Return the known objective (S, A), or lower bounds of the learned one."""
         if self.costs is not None:
             return self.costs[0]
-        lowest, _, units = self._scale
-        log = special.log(2.0 * self.n_states * self.n_actions * (self.rounds + 1) / self.delta)
-        widths = self.bonus * math.sqrt(3.5 * log) / np.sqrt(np.maximum(self.counts.pairs, 1))
-        low = np.maximum(self.counts.mean_costs()[0] - units[0] * widths, lowest[0])
-        return np.where(self.counts.pairs > 0, low, lowest[0])
+        return lowest_objective(self.counts, self._scale, self.rounds, self.delta, self.bonus)
 
     def end(self, record: Record) -> None:
         """Learn from an episode."""
