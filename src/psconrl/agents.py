@@ -14,6 +14,7 @@ from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
+from psconrl.learning.agents.pmevi_dt import PMEVIDT
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
@@ -57,6 +58,7 @@ __all__ = [
     "PDLSCVIUCB",
     "PDLSVIUCB",
     "PDNAC",
+    "PMEVIDT",
     "POCMDP",
     "SACVIUCB",
     "TSDE",

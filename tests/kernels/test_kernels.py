@@ -105,7 +105,7 @@ def test_sources_and_extension_modules_give_the_same_bits():
         run_digests.ROUNDS = 25
         for name in ("psconrl", "psconrl-paper", "c-ucrl", "ucrl-cmdp", "lagrangian", "triple-qa", "sa-cvi-ucb"):
             print(run_digests.run_digest(name, "counterexample", {}, True))
-        for name in ("pdnac", "po-cmdp", "ucrl2"):
+        for name in ("pdnac", "po-cmdp", "ucrl2", "pmevi-dt"):
             print(run_digests.run_digest(name, "counterexample", {}, True))
         print(run_digests.run_digest("psconrl", "riverswim", {"length": 4}, False))
         print(run_digests.plan_digest("garnet", {"states": 6, "constraints": 2}))

@@ -275,6 +275,7 @@ def test_all_learners_accept_the_best_reward():
         "po-cmdp",
         "pdnac",
         "ucrl2",
+        "pmevi-dt",
     }
 
 

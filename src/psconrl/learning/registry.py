@@ -22,6 +22,7 @@ from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
+from psconrl.learning.agents.pmevi_dt import PMEVIDT
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
@@ -131,6 +132,10 @@ TABLE = (
     ),
     Recipe("tsde", TSDE, "TSDE", "posterior sampling that ignores all limits, for comparison"),
     Recipe("ucrl2", UCRL2, "UCRL2", "optimism over L1 balls that ignores all limits, for comparison"),
+    Recipe(
+        "pmevi-dt", PMEVIDT, "PMEVI-DT", "optimism with bounds on the bias that ignores all limits, for comparison",
+        needs_horizon=True,
+    ),
     Recipe("uniform", Uniform, "uniform", "every action with equal probability, for comparison"),
     Recipe("fixed", FixedPolicy, "fixed policy", "plays one given policy, for comparison", listed=False),
 )  # fmt: skip

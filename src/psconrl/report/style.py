@@ -63,6 +63,7 @@ LOOKS = {
     "triple-qa": Look(BLACK, LONG_DOTS),
     "tsde": Look(BLACK, SHORT),
     "ucrl2": Look(BLACK, SOLID),
+    "pmevi-dt": Look(BLUE, LONG_DOTS),
     "uniform": Look(GREY, SOLID),
     "resampling-psconrl": Look(BLUE, LONG),
     "resampling-cmdp-psrl": Look(ORANGE, SHORT),

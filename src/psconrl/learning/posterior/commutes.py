@@ -1,0 +1,94 @@
+r"""Rewards on the way between two states, from which differences of the optimal bias are estimated.
+
+A trip from s to s' begins with the first visit of s after s' and ends with the next visit of s'. With the optimal gain
+g and bias h of rewards, the rewards R of a trip of optimal actions satisfy :math:`\sum (R - g) = h(s) - h(s')` in
+expectation. So trips in both directions, with opposite signs, estimate the difference (Boone and Zhang 2024, after
+Zhang and Ji 2019).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
+from psconrl.learning.checks import saved_floats
+
+TABLES = ("rewards", "lengths", "trips", "began", "earned_before")  # (S, S) each
+
+
+class Commutes:
+    """Sums over the completed trips between every two states.
+
+    >>> commutes = Commutes(2)
+    >>> commutes.add(np.array([0, 0, 1, 0]), np.array([0, 1, 0, 1]), np.array([1.0, 0.5, 0.25, 1.0]))
+    >>> commutes.trips.tolist(), commutes.rewards.tolist(), commutes.lengths.tolist()
+    ([[0.0, 1.0], [1.0, 0.0]], [[0.0, 1.5], [0.25, 0.0]], [[0.0, 2.0], [1.0, 0.0]])
+    """
+
+    def __init__(self, n_states: int) -> None:
+        shape = (n_states, n_states)
+        self.rewards: Floats = np.zeros(shape)  # of completed trips from s to s'
+        self.lengths: Floats = np.zeros(shape)  # rounds of these trips
+        self.trips: Floats = np.zeros(shape)  # their number
+        self.began: Floats = np.zeros(shape)  # the round in which the trip in progress began,
+        self.earned_before: Floats = np.zeros(shape)  # and the sum of rewards before it
+        self.last_visits: Floats = np.full(n_states, -1.0)  # -1 before the first
+        self.rounds = 0
+        self.earned = 0.0  # sum of all rewards
+        self.awaited = -1  # the successor of the last round
+
+    def add(self, states: Ints, successors: Ints, rewards: Floats) -> None:
+        """Add rounds (n,) in their order. If the state was changed from outside, trips in progress do not count."""
+        for state, successor, reward in zip(states.tolist(), successors.tolist(), rewards.tolist(), strict=True):
+            if state != self.awaited:
+                self.last_visits.fill(-1.0)
+            if self.last_visits[state] < 0.0 or self.last_visits[state] < self.rounds - 1:
+                self._arrive(state)
+            self.last_visits[state] = self.rounds
+            self.rounds += 1
+            self.earned += reward
+            self.awaited = successor
+
+    def _arrive(self, state: int) -> None:
+        """End the trips to a state from all states visited since, and begin those back."""
+        since = self.last_visits[state]
+        origins = np.flatnonzero(self.last_visits > since)
+        self.rewards[origins, state] += self.earned - self.earned_before[origins, state]
+        self.lengths[origins, state] += self.rounds - self.began[origins, state]
+        self.trips[origins, state] += 1.0
+        targets = slice(None) if since < 0.0 else origins
+        self.began[state, targets], self.earned_before[state, targets] = self.rounds, self.earned
+
+    def differences(self) -> Floats:
+        """Return estimates (S, S) of h(s) - h(s'), with the mean reward as gain; 0 where there was no trip.
+
+        >>> commutes = Commutes(2)
+        >>> commutes.add(np.array([0, 0, 1, 0]), np.array([0, 1, 0, 1]), np.array([1.0, 0.5, 0.0, 0.5]))
+        >>> commutes.differences().tolist()  # the mean reward is 0.5
+        [[0.0, 0.5], [-0.5, 0.0]]
+        """
+        gain = self.earned / max(self.rounds, 1)
+        surplus = self.rewards - gain * self.lengths
+        return np.asarray((surplus - surplus.T) / np.maximum(self.both_ways(), 1.0))
+
+    def both_ways(self) -> Floats:
+        """Return the number of completed trips (S, S) between two states, in both directions."""
+        return self.trips + self.trips.T
+
+    def state(self) -> dict[str, Any]:
+        """Return what to save."""
+        tables = {name: getattr(self, name) for name in TABLES}
+        scalars = {"rounds": self.rounds, "earned": self.earned, "awaited": self.awaited}
+        return tables | {"last_visits": self.last_visits} | scalars
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        for name in TABLES:
+            setattr(self, name, saved_floats(state[name], self.trips.shape, name))
+        self.last_visits = saved_floats(state["last_visits"], self.last_visits.shape, "last_visits")
+        self.rounds, self.awaited = int(state["rounds"]), int(state["awaited"])
+        self.earned = float(saved_floats(state["earned"], (), "earned"))
+        too_late = (self.last_visits >= max(self.rounds, 1)).any()
+        if too_late or (self.trips < 0).any() or (self.lengths < self.trips).any():
+            raise AgentError("the saved trips between states are inconsistent")
