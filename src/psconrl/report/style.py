@@ -63,7 +63,7 @@ LOOKS = {
     "triple-qa": Look(BLACK, LONG_DOTS),
     "tsde": Look(BLACK, SHORT),
     "ucrl2": Look(BLACK, SOLID),
-    "pmevi-dt": Look(BLUE, LONG_DOTS),
+    "pmevi-dt": Look(BLACK, LONG_SHORT),
     "uniform": Look(GREY, SOLID),
     "resampling-psconrl": Look(BLUE, LONG),
     "resampling-cmdp-psrl": Look(ORANGE, SHORT),
