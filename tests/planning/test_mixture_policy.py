@@ -45,28 +45,6 @@ def test_value_and_shares_of_a_mixture_in_closed_form(limit):
     assert found.multipliers == pytest.approx([1.0])
 
 
-def fork(**names):
-    """From state 0 to one of two states that can be kept: each is expensive in one cost, and so is state 0 in both."""
-    to = np.eye(3)
-    P = [[to[1], to[2]], [to[1], to[0]], [to[2], to[0]]]
-    return CMDP(P, [[[1, 1], [1, 1], [0, 0]], [[1, 1], [0, 0], [1, 1]]], [0.5], **names)
-
-
-@pytest.mark.parametrize("method", ["mixture", "lp"])
-def test_no_mixture_is_needed_if_transient_states_send_the_right_share_to_each_class(method):
-    found = plan(fork(), method)
-    assert found.status is Status.OPTIMAL
-    assert found.mixture is None
-    assert found.policy == pytest.approx(np.array([[0.5, 0.5], [1, 0], [1, 0]]))
-    assert evaluate(fork(), found.policy).costs == pytest.approx([0.5, 0.5], abs=1e-12)
-    assert certify(fork(), found).holds
-    assert "one of several classes" in found.note
-    # From within a class the same shares need a draw at the start.
-    inside = plan(fork(initial=1))
-    assert inside.status is Status.OPTIMAL
-    assert inside.mixture is not None
-
-
 def test_the_stationary_policy_says_what_it_costs():
     found = plan(door())
     exact = evaluate(door(), found.policy)

@@ -4,8 +4,7 @@ In a communicating model the optimum may be to switch ever more rarely between s
 :math:`\mu_\epsilon = (1-\epsilon)\,\mu + \epsilon\,\mu_0`, with :math:`\mu_0` the occupancy of a policy that visits
 all states, is the occupancy of a single stationary policy, :math:`\epsilon` away from the bound. If :math:`\mu_0` uses
 only actions that are optimal at the shadow prices, nothing is lost: several policies tie, and the mixture contained
-some with disjoint classes. Nothing is lost either if the states before the classes are transient and can send the right
-share of all runs to each class.
+some with disjoint classes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +20,9 @@ from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture.solve import solve
-from psconrl.planning.multichain import solve_multichain
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import CONNECTING_SHARE, PROVEN_EXCESS, PROVEN_GAP, TIED_ACTION, TIED_SHARES
 from psconrl.products import product
-from psconrl.sizes import SECOND_OPINION_STATES
 
 
 def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) -> bool:
@@ -56,10 +53,6 @@ def repairs(
         tied = connected(part, problem, ties, (), share)
         if tied is not None:
             yield *tied, candidate.note
-    if part.n_states <= SECOND_OPINION_STATES:
-        absorbed = shared_out(part, problem)
-        if absorbed is not None:
-            yield *absorbed, "a run ends in one of several classes; averages are expectations over all runs"
     mixed = connected(part, problem, part.available, candidate.columns, CONNECTING_SHARE)
     kept = mixed is not None
     policy, occupancy = mixed or _blend(part, candidate.occupancy, part.available, CONNECTING_SHARE)
@@ -104,19 +97,6 @@ def connected(
     except SolverError:
         return None
     return _blend(part, plan.occupancy, actions, share) if plan.feasible else None
-
-
-def shared_out(part: CMDP, problem: Problem) -> tuple[Floats, Floats] | None:
-    """Return a policy whose transient states send a share of all runs to each of its classes, with its occupancy.
-
-    It follows from the program for models with several end components, which has visits of transient states. None if
-    HiGHS fails.
-    """
-    try:
-        policy = solve_multichain(problem, part.initial, np.flatnonzero(problem.available.ravel())).policy
-    except SolverError:
-        return None
-    return policy, evaluate_policy(part, policy).occupancy
 
 
 def between_classes(part: CMDP, occupancy: Floats) -> tuple[Floats, Floats, str]:
