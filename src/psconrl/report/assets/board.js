@@ -179,7 +179,9 @@ document.getElementById("head").append(el("h1", {}, report.title),
   el("p", { class: "meta" }, `Submissions: ${report.submissions.length}, and uniform play`
     + (report.quick ? "; short runs (--quick), which do not count" : "")));
 document.getElementById("main").append(
-  el("div", { class: "robust" }, ...report.changes.map((line) => el("p", {}, line))),
+  el("details", { class: "robust" },
+    el("summary", {}, "How the ranking depends on the price factor"),
+    ...report.changes.map((line) => el("p", {}, line))),
   el("div", { class: "choices" }, places.choices, el("label", {}, "agent", search)),
   el("h2", { class: "board-heading" }, "Standings"), places.caption, places.standings,
   el("h2", { class: "board-heading" }, "Loss by environment"),
