@@ -21,7 +21,7 @@ def cases():
     for path in sorted(FOLDER.glob("*.json")):
         model, record = read_case(path)
         reason = record["expected_to_fail"]
-        marks = [pytest.mark.xfail(strict=False, reason=reason)] if reason else []
+        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
         yield pytest.param(model, record["form"], marks=marks, id=path.stem)
 
 

@@ -222,6 +222,16 @@ def test_a_shadow_price_that_is_rounded_by_more_than_the_gap_is_certified():
     assert not is_coarse(cmdp, Dual.nothing(places, 1), 1e-12)
 
 
+def test_priced_costs_are_coarse_if_their_rounding_is_a_hundredth_of_the_tolerance():
+    """The largest objective is 2, the largest constrained cost 3 at a price of 5; what is not available is left out."""
+    costs = np.array([[[-2.0, 1.0, 9.0]], [[3.0, -1.0, 9.0]]])
+    cmdp = CMDP(np.ones((1, 3, 1)), costs, [4.0], available=[[True, True, False]])
+    dual = Dual(np.array([5.0]), np.zeros(1), np.zeros(1), None)
+    limit = 100.0 * np.finfo(float).eps * (2.0 + 5.0 * 3.0)
+    assert is_coarse(cmdp, dual, 0.99 * limit)
+    assert not is_coarse(cmdp, dual, 1.01 * limit)
+
+
 def test_a_rare_share_just_below_what_can_be_attained_is_infeasible_without_a_second_opinion(monkeypatch):
     """The least share is about 1e-12: its proof is open by less than the rounding of a cost of one."""
     monkeypatch.setattr(planner, "_second_opinion", None)  # HiGHS, to 1e-10, has nothing to add

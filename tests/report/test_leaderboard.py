@@ -222,6 +222,15 @@ def test_the_shipped_board_gives_the_structure_of_every_built_in_system():
     assert all(job.known_costs for job in jobs)
 
 
+def test_agents_that_know_the_structure_stay_in_their_experiments_which_get_no_others():
+    spec = shipped_spec("leaderboard").with_agents(["tsde", "psconrl", "PSConRL with structure", "uniform"])
+    labels = defaultdict(set)
+    for job in spec.jobs():
+        labels[job.experiment.endswith(STRUCTURE_SUFFIX)].add(job.label)
+    assert labels[False] == {"tsde", "psconrl", "uniform"}
+    assert labels[True] == {"psconrl", "PSConRL with structure", "uniform"}
+
+
 def test_every_agent_is_on_the_board_and_had_five_values_of_its_hyperparameter():
     tuned, board = shipped_spec("sensitivity"), shipped_spec("leaderboard")
     check_jobs(tuned.jobs(quick=True))
