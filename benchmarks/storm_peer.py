@@ -45,6 +45,8 @@ def main() -> None:
     ready = time.perf_counter()
     found = stormpy.model_checking(read, asked, only_initial_states=True, environment=chosen)
     done = time.perf_counter()
+    # What cannot be met gets a truth value instead of a number.
+    value = float(found.get_value(read.initial_states[0])) if hasattr(found, "get_value") else None
     version = getattr(stormpy.info, "storm_version", lambda: stormpy.__version__)()
     print(
         json.dumps(
@@ -56,7 +58,7 @@ def main() -> None:
                 "entries": read.nr_transitions,
                 "status": "",
                 "gap": None,
-                "value": float(found.get_value(read.initial_states[0])),
+                "value": value,
                 "version": version,
             }
         )
