@@ -31,7 +31,8 @@ policy that a certificate allows in every state (``certified_plans``).
 **Proven**: if slack and span are valid, then with probability :math:`1 - \delta` the long-run averages of every policy
 that is played are within the thresholds, from every state and in every model; and with :math:`1 - 2 \delta` the
 cumulative excess over them never exceeds ``allowance``, of the order of :math:`\sqrt t` plus one span per episode.
-**Not proven**: any rate of regret, nor that the agent ever leaves the baseline.
+**Not proven**: any rate of regret, nor that the agent ever leaves the baseline; docs/theory.md has a rate for a
+simplified version.
 """
 
 import warnings
