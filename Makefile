@@ -90,11 +90,20 @@ style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: style
-	$(BIN)/$(PYTEST)
+# Types are checked beside the tests: mypy has one process, during which the other cores would be idle.
+define STYLE_TYPES_AND_TESTS
+$(BIN)/ruff check .
+$(BIN)/ruff format --check .
+@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
+  $(BIN)/$(PYTEST) $(1); tests=$$?; \
+  wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
+endef
 
-test-all: style
-	$(BIN)/$(PYTEST) --full
+test: $(READY)
+	$(call STYLE_TYPES_AND_TESTS)
+
+test-all: $(READY)
+	$(call STYLE_TYPES_AND_TESTS,--full)
 
 # Hypothesis tries other examples at every run, and many more of them.
 test-slow: $(READY)
