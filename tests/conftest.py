@@ -1,8 +1,8 @@
 """Which tests run when, and how Hypothesis searches.
 
-``make test`` skips tests marked ``full``. Of a test marked ``part(k)`` it runs every k-th case. ``--full`` (``make
-test-all``) runs them all. A test named on the command line (``file.py::test_name``) always runs. A test that is one
-long loop takes its length from the fixture ``full``.
+``make test`` skips tests marked ``full``. Of a test marked ``part(k)`` it runs every k-th case, and of a test by
+Hypothesis a part of the examples. ``--full`` (``make test-all``) runs them all. A test named on the command line
+(``file.py::test_name``) always runs. A test that is one long loop takes its length from the fixture ``full``.
 """
 
 import gc
@@ -15,14 +15,18 @@ from collections import defaultdict
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No deadlines: the machine may be busy.
+# No deadlines: the machine may be busy. Where a test sets the number of its examples (``models.examples``), the numbers
+# here are percentages of it.
 settings.register_profile(
     "psconrl",
     deadline=None,
     derandomize=True,
+    max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-# New examples at every run, and twenty times as many where a test sets their number (``models.examples``).
+# `make test`.
+settings.register_profile("part", settings.get_profile("psconrl"), max_examples=40)
+# `make test-slow`: new examples at every run, and twenty times as many.
 settings.register_profile("explore", settings.get_profile("psconrl"), derandomize=False, max_examples=2000)
 settings.load_profile("psconrl")
 
@@ -36,6 +40,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="also the tests and cases that `make test` leaves out")
+
+
+def pytest_configure(config):
+    if not everything(config) and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("part")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -127,3 +136,9 @@ def no_processes(monkeypatch):
     from sweeps import AtOnce
 
     monkeypatch.setattr("psconrl.experiment.executors._processes", lambda workers: AtOnce())
+
+
+@pytest.fixture
+def no_maps(monkeypatch):
+    """Make pages without figures of policies, for tests that are not about these: each takes half a second."""
+    monkeypatch.setattr("psconrl.report.page_contents._maps", lambda experiment: [])

@@ -11,8 +11,8 @@ KINDS = ("dense", "sparse", "near_deterministic", "periodic", "tied", "degenerat
 
 
 def examples(number: int) -> settings:
-    """Number of examples of a test: fixed ones by default, twenty times as many new ones when Hypothesis explores."""
-    return settings(max_examples=number if settings().derandomize else 20 * number)
+    """Number of examples of a test: the profile of Hypothesis in use says which percentage of it (``conftest``)."""
+    return settings(max_examples=max(1, number * settings().max_examples // 100))
 
 
 def transitions(kind: str, S: int, A: int, rng: np.random.Generator) -> np.ndarray:
