@@ -88,18 +88,33 @@ def label(*parts):
     return " ".join(str(part) if not isinstance(part, dict) else json.dumps(part, sort_keys=True) for part in parts)
 
 
-def lines():
-    """Yield names and digests."""
+def is_played(name, env, options):
+    """Whether there is a digest of the agent in the environment."""
+    limits = options.get("constraints", 1 if env != "queue" else 2)
+    supported = name not in SKIPPED and not (name == "sa-cvi-ucb" and limits > 1)
+    return supported and options.get("states", 0) <= SMALL.get(name, 10**6)
+
+
+def runs():
+    """Yield the labels of all runs, and the arguments of ``run_digest``."""
     for env, options, known in RUNS:
         for name in RECIPES:
-            limits = options.get("constraints", 1 if env != "queue" else 2)
-            if name in SKIPPED or (name == "sa-cvi-ucb" and limits > 1):
-                continue
-            if options.get("states", 0) > SMALL.get(name, 10**6):
-                continue
-            yield label(name, env, options, "known" if known else "learned"), run_digest(name, env, options, known)
+            if is_played(name, env, options):
+                yield label(name, env, options, "known" if known else "learned"), (name, env, options, known)
+
+
+def plans():
+    """Yield the labels of all plans, and the arguments of ``plan_digest``."""
     for env, options in PLANS:
-        yield label("plan", env, options), plan_digest(env, options)
+        yield label("plan", env, options), (env, options)
+
+
+def lines():
+    """Yield labels and digests."""
+    for key, arguments in runs():
+        yield key, run_digest(*arguments)
+    for key, arguments in plans():
+        yield key, plan_digest(*arguments)
 
 
 def main():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from psconrl.kernels import CHOICES, _cpu
-from run_digests import lines
+from run_digests import plan_digest, plans, run_digest, runs
 
 EXPECTED = json.loads((Path(__file__).parents[1] / "data" / "run_digests.json").read_text(encoding="utf-8"))
 SCRIPT = Path(__file__).parents[1] / "run_digests.py"
@@ -34,10 +34,21 @@ def plainer():
     }
 
 
+def test_everything_that_is_computed_has_a_digest():
+    assert [key for key, _ in (*runs(), *plans())] == list(EXPECTED)
+
+
+@pytest.mark.part(2)
 @pytest.mark.filterwarnings("ignore")
-def test_runs_and_plans_are_those_of_every_other_machine():
-    found = dict(lines())
-    assert found == EXPECTED
+@pytest.mark.parametrize(("key", "arguments"), list(runs()), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_run_is_that_of_every_other_machine(key, arguments):
+    assert run_digest(*arguments) == EXPECTED[key]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("key", "arguments"), list(plans()), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_plan_is_that_of_every_other_machine(key, arguments):
+    assert plan_digest(*arguments) == EXPECTED[key]
 
 
 @pytest.mark.full
