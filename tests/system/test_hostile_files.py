@@ -30,13 +30,6 @@ AGENT = np.array(
         | {"extra": {}}
     )
 )
-READERS = {
-    "model": "psconrl.load(path)",
-    "plan": "psconrl.Plan.load(path)",
-    "agent": "psconrl.load_agent(path)",
-    "run": "psconrl.Simulation.resume(path, psconrl.load('box'))",
-    "exchange": "psconrl.load(path, minimise='x')",
-}
 CHILD = """
 import os, resource, sys, time
 import psconrl
@@ -44,10 +37,18 @@ from psconrl.model.exchange import drn_reader, umb
 psconrl.load, psconrl.Plan, psconrl.load_agent, psconrl.Simulation, psconrl.plan(psconrl.load("box"))
 has = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 resource.setrlimit(resource.RLIMIT_AS, (has + {spare} * 2**20,) * 2)
-for path in sys.argv[1:]:
+readers = {{
+    "model": psconrl.load,
+    "plan": psconrl.Plan.load,
+    "agent": psconrl.load_agent,
+    "run": lambda path: psconrl.Simulation.resume(path, psconrl.load("box")),
+    "exchange": lambda path: psconrl.load(path, minimise="x"),
+}}
+for argument in sys.argv[1:]:
+    reader, _, path = argument.partition("=")
     begun = time.process_time()
     try:
-        {read}
+        readers[reader](path)
         print("read", path)
     except psconrl.PsconrlError as error:
         assert len(str(error).splitlines()) == 1 and "MemoryError" not in str(error), str(error)
@@ -119,30 +120,30 @@ def zip_files(folder):
     yield model("spaces", header=claiming((), "<U60000000", spaces)), "its text takes 1.68 GB, more than 1 GB"
 
 
-def run(reader, paths, memory_gb="1"):
-    """Read files in one process with little memory, and return a line for each."""
-    code = CHILD.format(spare=SPARE_MB, read=READERS[reader])
+def run(files, memory_gb="1"):
+    """Read files, pairs of a reader and a path, in one process with little memory, and return a line for each."""
+    code = CHILD.format(spare=SPARE_MB)
+    arguments = [f"{reader}={path}" for reader, path in files]
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, paths)], capture_output=True, text=True, check=False, timeout=600,
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=600,
         env=os.environ | {"PSCONRL_MEMORY_GB": memory_gb},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.splitlines()
-    assert len(lines) == len(paths), done.stdout
+    assert len(lines) == len(files), done.stdout
     return lines
 
 
 def test_a_hostile_model_file(tmp_path):
     files = list(zip_files(tmp_path))
-    for (path, words), line in zip(files, run("model", [path for path, _ in files]), strict=True):
+    for (path, words), line in zip(files, run([("model", path) for path, _ in files]), strict=True):
         seconds, _, message = line.partition(" ")
         assert words in message, (path.name, line)
         assert float(seconds) < SECONDS
         assert path.stat().st_size < 3_000_000
 
 
-@pytest.mark.parametrize(("reader", "header"), [("plan", PLAN), ("agent", AGENT), ("run", AGENT)])
-def test_hostile_plans_agents_and_runs(reader, header, tmp_path):
+def test_hostile_plans_agents_and_runs(tmp_path):
     """The same archives, with a header and an array that their reader takes."""
     arrays = {"policy": np.ones((1, 1)), "costs": np.ones(1)}
     hostile = {
@@ -150,11 +151,14 @@ def test_hostile_plans_agents_and_runs(reader, header, tmp_path):
         "rows": {"big": claiming((10**8, 0)), "policy": claiming((0, 10**8)), "columns": claiming((10**8, 0))},
         "objects": {"big": claiming((1,), "|O", bytes(8)), "policy": claiming((1, 1), "|O", bytes(8))},
     }
-    paths = [npz(tmp_path / f"{label}.npz", header=header, **arrays | parts) for label, parts in hostile.items()]
-    bomb = npz(tmp_path / "bomb.npz", header=header, big=bytes(10**6), policy=bytes(10**6))
-    paths.append(renamed_size(bomb, "big.npy", file_size=2**31))
-    for path, line in zip(paths, run(reader, paths), strict=True):
-        assert not line.startswith("read"), path.name
+    files = []
+    for kind, header, readers in (("plan", PLAN, ["plan"]), ("agent", AGENT, ["agent", "run"])):
+        paths = [npz(tmp_path / f"{kind}-{k}.npz", header=header, **arrays | hostile[k]) for k in hostile]
+        bomb = npz(tmp_path / f"{kind}-bomb.npz", header=header, big=bytes(10**6), policy=bytes(10**6))
+        paths.append(renamed_size(bomb, "big.npy", file_size=2**31))
+        files += [(reader, path) for reader in readers for path in paths]
+    for (reader, path), line in zip(files, run(files), strict=True):
+        assert not line.startswith("read"), (reader, path.name)
         assert float(line.split()[0]) < SECONDS
 
 
@@ -185,7 +189,7 @@ def test_hostile_files_of_other_programs(tmp_path):
     }
     for name, (content, _) in files.items():
         (tmp_path / name).write_bytes(content)
-    lines = run("exchange", [tmp_path / name for name in files], memory_gb="0.3")
+    lines = run([("exchange", tmp_path / name) for name in files], memory_gb="0.3")
     for (name, (_, words)), line in zip(files.items(), lines, strict=True):
         assert words in line, (name, line)
         assert float(line.split()[0]) < 2 * SECONDS
