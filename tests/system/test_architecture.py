@@ -48,10 +48,15 @@ def module_of(path):
 MODULES = {module_of(path): path for path in SOURCE.rglob("*.py")}
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text())
+
+
 def imports_of(path):
     """The modules of this library that a file imports, at any place in the file."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -171,9 +176,8 @@ def test_numbers_of_the_same_name_are_the_same():
     assert found["MULTIGRID_STATES"] == {"5000": ["psconrl.sizes"]}
 
 
-@cache
 def trees():
-    return {module: ast.parse(path.read_text()) for module, path in MODULES.items() if package_of(module) != "kernels"}
+    return {module: tree_of(path) for module, path in MODULES.items() if package_of(module) != "kernels"}
 
 
 def assigned(node):
