@@ -54,7 +54,7 @@ def test_the_environment_plays_the_same_bits_as_the_compiled_simulation(name, em
     runs = []
     for env, options in ((cmdp, {"emission": emission}), (CMDPEnv(cmdp, emission=emission), {})):
         agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=3)
-        runs.append((simulate(env, agent, 1500, seed=5, **options), agent))
+        runs.append((simulate(env, agent, 500, seed=5, **options), agent))
     (one, a), (two, b) = runs
     np.testing.assert_array_equal(one.cumulative, two.cumulative)
     assert one.episodes.length == two.episodes.length

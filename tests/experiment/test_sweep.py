@@ -28,7 +28,7 @@ seed = 5
 replicates = 5
 [experiments.small]
 env = "marsrover-4x4"
-horizon = 20_000
+horizon = 5_000
 checkpoints = 10
 agents = ["psconrl", "cmdp-psrl"]
 
@@ -38,7 +38,7 @@ options = { states = 6 }
 draw = true
 evaluate = true
 checkpoints = "log"
-horizon = 8_000
+horizon = 2_000
 agents = ["psconrl"]
 probe = [0, 0, 1]
 """

@@ -353,7 +353,7 @@ def test_a_run_file_with_missing_parts_is_called_damaged(tmp_path):
 
 
 def test_traces_are_exact_at_every_kind_of_checkpoint():
-    cmdp = psconrl.load("box")
+    cmdp = psconrl.load("marsrover-4x4")
     traces = [simulate(cmdp, agent_for(cmdp, 1), 2000, seed=1, checkpoints=c) for c in (None, "log", [7, 500], 2000)]
     every = dict(zip(traces[3].rounds.tolist(), traces[3].cumulative.tolist(), strict=True))
     assert len(every) == 2000
