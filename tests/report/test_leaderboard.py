@@ -337,7 +337,7 @@ def reproduced(capsys, *arguments):
     return code, " ".join((printed.out + printed.err).split())
 
 
-@pytest.mark.usefixtures("no_processes")
+@pytest.mark.usefixtures("no_processes", "no_maps")
 def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(TINY))
     monkeypatch.chdir(tmp_path)
@@ -352,6 +352,7 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
     assert {p.name for p in (tmp_path / "board").iterdir()} == {
         "leaderboard.db", "leaderboard.md", "leaderboard.html", "leaderboard.pdf", "leaderboard.png", "leaderboard.svg",
     }  # fmt: skip
+    monkeypatch.setattr("psconrl.cli.leaderboard._pictures", lambda figure, path: [])  # once is enough
     code, printed = reproduced(capsys, "leaderboard", "--out", "board", "--agents", "all, ranked.py:Mine, uniform")
     assert code == 1  # some runs failed, and the board shows it by the number of environments
     assert "16 were there" in printed
