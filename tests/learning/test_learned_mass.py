@@ -89,7 +89,7 @@ def test_one_mass_a_pool_is_drawn_from_its_posterior():
         assert (drawn[:, 0] == drawn[:, 2]).all()  # the rows of an action have one mass
 
 
-def test_exceptions_are_drawn_from_their_posterior():
+def test_exceptions_are_drawn_from_their_posterior(full):
     """Three rows of one action and two masses: the mass of the pool, which rows are exceptions, and their masses."""
     rows = {(0, 0): [6, 0, 0], (1, 0): [2, 2, 1], (2, 0): [0, 0, 0]}
     counts, grid = counted(3, 1, rows), [0.05, 5.0]
@@ -105,7 +105,7 @@ def test_exceptions_are_drawn_from_their_posterior():
         joint[key] = joint.get(key, 0.0) + weight
     total = sum(joint.values())
     belief = LearnedMass(grid).made_for(3, 1, 0)
-    rng, draws = np.random.default_rng(4), 20_000
+    rng, draws = np.random.default_rng(4), 20_000 if full else 4_000
     drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
     for key, weight in joint.items():
         share = np.all(drawn[:, :2] == key, axis=1).mean()
@@ -137,7 +137,7 @@ def test_a_row_that_leads_anywhere_has_the_mass_of_one_that_does():
     assert (drawn[5:, -1] == 1.0).all()
 
 
-def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
+def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy(full):
     """Two rows of one action and two masses: the joint distribution of their masses, the weights integrated out."""
     rows = {(0, 0): [5, 0], (1, 0): [2, 2]}
     counts, grid = counted(2, 1, rows), [0.05, 5.0]
@@ -148,7 +148,7 @@ def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
         joint[z] = math.exp(prior + sum(predictive(rows[s, 0], grid[z[s]], 2) for s in range(2)))
     total = sum(joint.values())
     belief = LearnedMass(grid, exact=False).made_for(2, 1, 0)
-    rng, draws = np.random.default_rng(2), 20_000
+    rng, draws = np.random.default_rng(2), 20_000 if full else 4_000
     drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
     for z, weight in joint.items():
         share = np.all(drawn == [grid[k] for k in z], axis=1).mean()

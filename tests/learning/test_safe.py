@@ -337,10 +337,10 @@ def is_in(agent, cmdp):
 @pytest.mark.part(2)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("part", range(2))
-def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(part):
+def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(part, full):
     """Deterministic: while the true model is in the set, the certificate must hold."""
     certified = 0
-    for seed in range(60 * part, 60 * part + 60):
+    for seed in range(60 * part, 60 * part + (60 if full else 30)):
         rng = np.random.default_rng(seed)
         cmdp, baseline, unit = anything(rng)
         given = known_baseline(cmdp, baseline)
@@ -356,7 +356,7 @@ def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(par
                 over = evaluate(cmdp, episode.policy).gains[1:].max(axis=1) - cmdp.thresholds
                 assert (over <= 1e-12 * unit).all()
                 certified += episode.kind == "certified"
-    assert certified > 10
+    assert certified > (10 if full else 5)
 
 
 def test_where_little_is_known_the_baseline_is_played_as_it_is():
@@ -524,13 +524,13 @@ def test_a_run_resumes_bit_for_bit_while_certified(tmp_path):
     def begun():
         return Simulation(cmdp, make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **given), seed=6)
 
-    whole = begun().run(4_000, checkpoints=20)
+    whole = begun().run(3_000, checkpoints=20)
     first = begun()
     first.run(2_500)
     assert "certified" in first.log.kind
     first.save(tmp_path / "run.npz")
     rest = Simulation.resume(cmdp, tmp_path / "run.npz")
-    assert rest.run(4_000, checkpoints=[4_000]).cumulative[-1].tolist() == whole.cumulative[-1].tolist()
+    assert rest.run(3_000, checkpoints=[3_000]).cumulative[-1].tolist() == whole.cumulative[-1].tolist()
 
 
 class Later:

@@ -39,6 +39,12 @@ def counted(system, moves):
     return counts
 
 
+@pytest.fixture
+def number(full):
+    """How many samples are drawn."""
+    return 3000 if full else 800
+
+
 def draws(belief, counts, number, seed=0):
     rng = np.random.default_rng(seed)
     found = []
@@ -49,7 +55,7 @@ def draws(belief, counts, number, seed=0):
     return found
 
 
-def test_censored_demand_has_the_posterior_of_all_that_may_have_happened():
+def test_censored_demand_has_the_posterior_of_all_that_may_have_happened(number):
     # From a shelf of 1 that becomes empty the demand was 1 or 2. Enumerate which, for each of three observations.
     system = shelf()
     moves = [(2, 0, 2)] * 2 + [(2, 0, 1)] + [(1, 0, 0)] * 3 + [(2, 0, 0)]
@@ -62,25 +68,25 @@ def test_censored_demand_has_the_posterior_of_all_that_may_have_happened():
         means.append(alpha / alpha.sum())
     exact = np.average(means, axis=0, weights=weights)
     belief = Structured(system.structure)
-    found = np.array([d["demand"] for d in draws(belief, counted(system, moves), 3000)])
+    found = np.array([d["demand"] for d in draws(belief, counted(system, moves), number)])
     # Draws of consecutive episodes are correlated, by 1/3 at most here: six standard errors of half as many.
-    error = 6 * found.std(axis=0) / np.sqrt(1500)
+    error = 6 * found.std(axis=0) / np.sqrt(number / 2)
     np.testing.assert_array_less(np.abs(found.mean(axis=0) - exact), error)
 
 
-def test_what_is_seen_without_doubt_gives_the_conjugate_posterior():
+def test_what_is_seen_without_doubt_gives_the_conjugate_posterior(number):
     system = shelf()
     moves = [(2, 0, 2)] * 5 + [(2, 0, 1)] * 3 + [(2, 0, 0)] * 2
-    found = np.array([d["demand"] for d in draws(Structured(system.structure), counted(system, moves), 3000)])
-    np.testing.assert_allclose(found.mean(axis=0), np.array([6, 4, 3]) / 13, atol=6 * 0.14 / 3000**0.5)
+    found = np.array([d["demand"] for d in draws(Structured(system.structure), counted(system, moves), number)])
+    np.testing.assert_allclose(found.mean(axis=0), np.array([6, 4, 3]) / 13, atol=6 * 0.14 / number**0.5)
 
 
-def test_transitions_that_reveal_nothing_leave_the_prior():
+def test_transitions_that_reveal_nothing_leave_the_prior(number):
     system = shelf(prior=[2.0, 1.0, 1.0])
     found = np.array(
-        [d["demand"] for d in draws(Structured(system.structure), counted(system, [(0, 1, 2)] * 50), 3000)]
+        [d["demand"] for d in draws(Structured(system.structure), counted(system, [(0, 1, 2)] * 50), number)]
     )
-    np.testing.assert_allclose(found.mean(axis=0), [0.5, 0.25, 0.25], atol=6 * 0.23 / 1500**0.5)
+    np.testing.assert_allclose(found.mean(axis=0), [0.5, 0.25, 0.25], atol=6 * 0.23 / (number / 2) ** 0.5)
 
 
 def birth_and_death():
@@ -99,7 +105,7 @@ def birth_and_death():
     )
 
 
-def test_rates_of_events_have_the_posterior_of_quadrature():
+def test_rates_of_events_have_the_posterior_of_quadrature(number):
     system = birth_and_death()
     moves = [(0, 0, 1)] * 3 + [(0, 0, 0)] * 5 + [(1, 1, 0)] * 4 + [(1, 1, 1)] * 3 + [(1, 1, 2)] * 2 + [(3, 0, 2)] * 2
     x = np.linspace(0, 4, 801)[1:]
@@ -111,9 +117,12 @@ def test_rates_of_events_have_the_posterior_of_quadrature():
     shares /= shares.sum()
     exact = np.array([(shares * a).sum(), (shares * b).sum()])
     found = np.array(
-        [[d["arrival"][0], d["service"][0]] for d in draws(Structured(system.structure), counted(system, moves), 3000)]
+        [
+            [d["arrival"][0], d["service"][0]]
+            for d in draws(Structured(system.structure), counted(system, moves), number)
+        ]
     )
-    error = 6 * found.std(axis=0) / np.sqrt(1000)
+    error = 6 * found.std(axis=0) / np.sqrt(number / 3)
     np.testing.assert_array_less(np.abs(found.mean(axis=0) - exact), error)
 
 
@@ -127,7 +136,7 @@ def test_the_samples_are_models_of_the_system():
     np.testing.assert_allclose(belief.costs(), model.costs, atol=1e-15)
 
 
-def test_noises_with_the_same_prior_share_their_parameter():
+def test_noises_with_the_same_prior_share_their_parameter(number):
     p = Beta(1, 1)
     system = System(
         state={"a": 2, "b": 2},
@@ -140,8 +149,8 @@ def test_noises_with_the_same_prior_share_their_parameter():
     belief = Structured(system.structure)
     assert set(belief.parameters) == {"x", "z"}
     counts = counted(system, [(0, 0, 3)] * 10)  # x and y were 1 in ten rounds
-    found = np.array([d["x"][0] for d in draws(belief, counts, 2000)])
-    assert found.mean() == pytest.approx(21 / 22, abs=6 * 0.044 / 2000**0.5)
+    found = np.array([d["x"][0] for d in draws(belief, counts, number)])
+    assert found.mean() == pytest.approx(21 / 22, abs=6 * 0.044 / number**0.5)
 
 
 def test_an_agent_learns_only_what_is_unknown():
@@ -177,7 +186,7 @@ def parcels():
     )
 
 
-def test_noise_of_which_nothing_is_revealed_keeps_its_posterior_however_long():
+def test_noise_of_which_nothing_is_revealed_keeps_its_posterior_however_long(number):
     # Ten orders, of which two arrived; then 5,000 rounds without an order, in each of which a customer came.
     system = parcels()
     a, b = system.state_number({"shelf": 1, "customer": 1}), system.state_number({"shelf": 0, "customer": 1})
@@ -187,14 +196,14 @@ def test_noise_of_which_nothing_is_revealed_keeps_its_posterior_however_long():
     for _ in range(5000):
         record.step(0, 0, b, np.zeros(1))
     counts.add(record)
-    found = np.array([[d["arrives"][0], d["comes"][0]] for d in draws(belief, counts, 2000)])
-    assert found[:, 0].mean() == pytest.approx(3 / 12, abs=6 * 0.12 / 2000**0.5)
+    found = np.array([[d["arrives"][0], d["comes"][0]] for d in draws(belief, counts, number)])
+    assert found[:, 0].mean() == pytest.approx(3 / 12, abs=6 * 0.12 / number**0.5)
     assert found[:, 0].std() == pytest.approx((3 * 9 / (12**2 * 13)) ** 0.5, rel=0.2)
     assert found[:, 1].mean() == pytest.approx(5011 / 5012, abs=1e-4)
-    assert abs(np.corrcoef(found[1:, 0], found[:-1, 0])[0, 1]) < 6 / 2000**0.5  # draws are independent
+    assert abs(np.corrcoef(found[1:, 0], found[:-1, 0])[0, 1]) < 6 / number**0.5  # draws are independent
 
 
-def test_bernoulli_noise_with_a_condition_is_zero_elsewhere_and_learned_only_there():
+def test_bernoulli_noise_with_a_condition_is_zero_elsewhere_and_learned_only_there(number):
     system = System(
         state={"n": 3},
         action={"fast": 2},
@@ -208,5 +217,5 @@ def test_bernoulli_noise_with_a_condition_is_zero_elsewhere_and_learned_only_the
     np.testing.assert_allclose(P[1], [[0.0, 0.8, 0.2], [0.0, 0.3, 0.7]], atol=1e-15)
     counts = counted(system, [(0, 0, 1)] * 4 + [(0, 1, 0)] * 50 + [(1, 1, 2)] * 9)
     belief = Structured(system.with_unknown().structure)
-    found = np.array([[d["slow"][0], d["quick"][0]] for d in draws(belief, counts, 2000)])
-    np.testing.assert_allclose(found.mean(axis=0), [5 / 6, 10 / 11], atol=6 * 0.14 / 2000**0.5)
+    found = np.array([[d["slow"][0], d["quick"][0]] for d in draws(belief, counts, number)])
+    np.testing.assert_allclose(found.mean(axis=0), [5 / 6, 10 / 11], atol=6 * 0.14 / number**0.5)
