@@ -52,6 +52,7 @@ def extended_value_iteration(p_bar, radius, costs, policy=None, sweeps=4000):
     return gain
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_gains_are_those_of_extended_value_iteration(seed):
     p_bar, radius, costs = balls(seed=seed)

@@ -47,6 +47,7 @@ def by_brute_force(model):
     return found.fun if found.status == 0 else None
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("m", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(25))
 def test_components_the_program_and_all_policies_agree(m, seed):

@@ -52,7 +52,7 @@ def tally(kind, seeds):
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_wrong_answer_on_adversarial_models(kind, full):
-    found = tally(kind, range((6 if kind == "one_hot" else 10) if full else 5))
+    found = tally(kind, range((6 if kind == "one_hot" else 10) if full else 3))
     assert set(found) <= {"optimal", "infeasible", "not attained", "uncertified"}, found
     assert found["uncertified"] <= 1, found
 
@@ -226,6 +226,7 @@ def settled(name, mass, draws, seed):
     return proven
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("name", "mass"), [("marsrover-4x4", 0.01), ("riverswim", 0.03), ("marsrover-4x4", 0.001)])
 def test_the_planner_of_the_loop_is_right_on_near_one_hot_samples(name, mass):
     assert settled(name, mass, draws=25, seed=0) >= 20

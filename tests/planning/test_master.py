@@ -50,6 +50,7 @@ def check(master, points, limits, referee):
             assert mixed[0] == pytest.approx(best.fun, abs=AGREE)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_simplex_is_the_linear_program(seed):
     rng = np.random.default_rng(seed)
@@ -133,10 +134,10 @@ KINDS = ("nearly parallel", "twice", "a hair apart", "on one line", "at a kink",
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_awkward_masters_against_rational_arithmetic(kind):
+def test_awkward_masters_against_rational_arithmetic(kind, full):
     """A column is only taken if it gains 1e-13 of its cost: so much may be missing, in the largest of the units."""
     rng = np.random.default_rng(KINDS.index(kind))
-    for _ in range(40):
+    for _ in range(40 if full else 15):
         points, limits = awkward_points(kind, rng)
         master = SimplexMaster(limits)
         for point in points:

@@ -38,7 +38,7 @@ def by_brute_force(cmdp, fits=lambda policy: True):
 
 
 @pytest.mark.fuzz
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("kind", ["dense", "near_deterministic", "tied", "degenerate", "masked", "sparse", "periodic"])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("m", [1, 2])

@@ -61,6 +61,7 @@ def two_regimes(n):
     return birth_death(np.where(lower, 0.2, 0.35), np.where(lower, 0.3, 0.25))
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("gates", [(1.0,), (1.0, 0.0)])
 @pytest.mark.parametrize("load", [0.8, 0.95, 1.02, 1.1])
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.45, 0.9])

@@ -57,10 +57,10 @@ def averages(found):
 
 
 @pytest.mark.parametrize("m", [0, 1, *(pytest.param(m, marks=pytest.mark.full) for m in (2, 3))])
-def test_sparse_dense_and_linear_programs_agree(m):
+def test_sparse_dense_and_linear_programs_agree(m, full):
     """With an order and, where Krylov methods converge, without one: verdicts, values, valid gaps."""
     verdicts, by_products = set(), 0
-    for problem, order, model in problems(m, 30):
+    for problem, order, model in problems(m, 30 if full else 10):
         dense = solve_compiled(problem.with_transition(DenseTransition(problem.transition.toarray())))
         referee = plan(model, method="lp")
         shift, scale = problem.scaling
@@ -86,7 +86,7 @@ def test_sparse_dense_and_linear_programs_agree(m):
             played = evaluate(model, found.policy).costs
             assert (played - shift) / scale == pytest.approx(averages(found), abs=1e-8)
             assert (found.policy[~problem.available] == 0.0).all()
-    assert by_products > 10
+    assert by_products > (10 if full else 2)
     assert verdicts == ({True} if m == 0 else {True, False})
 
 
