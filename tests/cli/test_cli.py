@@ -300,6 +300,7 @@ def test_plots_in_other_formats(cli, tmp_path, suffix, start):
     assert suffix != ".svg" or b"risk 0.2 (limit 0.2)" in content
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("layout", [None, {"rows": ["SG"], "cells": [[0, 0], [0, 1]]}], ids=["table", "map"])
 @pytest.mark.parametrize("actions", [[r"$\foo$", "stay"], None], ids=["named", "unnamed"])
 def test_names_with_dollars_and_actions_that_are_no_moves_can_be_drawn(cli, tmp_path, layout, actions):

@@ -67,7 +67,7 @@ def test_samples_with_the_true_parameters_are_the_model(name):
     np.testing.assert_allclose(structure.costs(truth), model.costs, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["queue", "ward"])
+@pytest.mark.parametrize("name", ["queue", pytest.param("ward", marks=pytest.mark.full)])
 def test_an_agent_that_knows_the_structure_loses_less(name):
     options = {} if name == "queue" else SMALL[name]
     system, model = load_system(name, **options), psconrl.load(name, **options)

@@ -346,7 +346,7 @@ def test_a_run_that_raises_is_recorded_and_does_not_stop_the_others(tmp_path, jo
 @pytest.mark.parametrize(
     ("executor", "message"),
     [("threads", "executor must be"), ("dask://nowhere", "must be dask://HOST:PORT"), (3, "executor must be"),
-     ("dask://127.0.0.1:1", "no scheduler answers")],
+     pytest.param("dask://127.0.0.1:1", "no scheduler answers", marks=pytest.mark.full)],  # after five seconds
 )  # fmt: skip
 def test_unknown_executors_are_refused(tmp_path, jobs, executor, message):
     with pytest.raises(ConfigError, match=message):

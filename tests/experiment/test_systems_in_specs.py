@@ -277,6 +277,7 @@ def same_agent(found, wanted):
     return own.keys() == other.keys() and all(repr(own[key]) == repr(other[key]) for key in own if key != "seed")
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("env", SYSTEMS)
 def test_sweeps_build_the_safe_agent_that_of_builds(folder, tmp_path, env):
     (job,) = parse_spec(SAFE.format(env=env, options=SYSTEMS[env], baseline="safest"), folder=tmp_path).jobs()

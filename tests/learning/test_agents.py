@@ -73,7 +73,7 @@ def test_span_fha_serves_tiny_models_and_refuses_others(tmp_path):
         make_agent("span-fha", 2, 2, [0.2], horizon=100, H=9)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("known", [True, False])
 def test_episodes_respect_their_limits_and_policies_are_distributions(name, kind, known):
@@ -99,7 +99,7 @@ def test_episodes_respect_their_limits_and_policies_are_distributions(name, kind
     assert agent.rounds == agent.counts.visits.sum() == T
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("kind", MODELS)
 def test_same_seed_same_bits(name, kind):
     cmdp = model_for(name, kind)
@@ -108,7 +108,7 @@ def test_same_seed_same_bits(name, kind):
     assert one.episodes.start == two.episodes.start
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(3)
 @pytest.mark.parametrize("kind", ["m=1", "m=3", "infeasible"])
 def test_a_saved_and_resumed_run_equals_an_uninterrupted_one(name, kind, tmp_path):
     cmdp = model_for(name, kind)
@@ -147,6 +147,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.part(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_learners_do_better_than_uniform_play_on_the_small_grid(learner):
@@ -332,6 +333,7 @@ def test_an_informed_agent_tries_what_may_pay_more(learner):
         assert choice() == pytest.approx([1, 0], abs=1e-6)
 
 
+@pytest.mark.part(2)
 def test_a_resumed_run_has_explored_as_much(name, tmp_path):
     cmdp = model_for(name, "infeasible")
     whole = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)

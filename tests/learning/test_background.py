@@ -772,7 +772,8 @@ def test_ctrl_c_in_a_gymnasium_run_keeps_the_interim_episode():
     assert agent.rounds == 50
 
 
-@pytest.mark.parametrize("planning", ["time.sleep(600)", "compiled()"])
+@pytest.mark.part(2)
+@pytest.mark.parametrize("planning", ["compiled()", "time.sleep(600)"])
 def test_the_process_ends_while_a_thread_plans(planning):
     code = f"""
         import time

@@ -60,6 +60,7 @@ def test_the_stopping_rule_step_by_step(name):
 
 
 @pytest.mark.parametrize("schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), LengthOnly(), EveryRound()])
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_number_of_episodes_is_within_its_bound(name, schedule, full):
     cmdp = psconrl.load(name)
@@ -232,6 +233,7 @@ def test_the_value_of_a_solution_is_that_of_its_frequencies(limit):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["marsrover-4x4", "inventory", "queue"])
+@pytest.mark.part(2)
 @pytest.mark.parametrize("known", [True, False])
 def test_it_learns(name, known):
     cmdp = psconrl.load(name)

@@ -686,6 +686,7 @@ def test_the_example_killed_and_started_again_ends_with_the_same_bits(tmp_path):
 
 
 @pytest.mark.statistical
+@pytest.mark.part(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_new_limits_are_obeyed_from_the_next_action_on(way):
     agent, events = agent_for(belief=Dirichlet(0.02)), []

@@ -105,6 +105,7 @@ def test_a_saved_agent_continues_bit_for_bit(tmp_path):
         again.restore(agent.state() | {"multipliers": [-1.0]})
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_with_a_small_bonus_it_learns_the_objective():
     """The optimum is -.257 under a limit of .3; uniform play has -.22."""

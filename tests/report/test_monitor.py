@@ -671,6 +671,7 @@ def child(*arguments, **options):
         process.communicate()
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_terminated(tmp_path, sent):
     path = tmp_path / "run.csv"

@@ -72,6 +72,7 @@ def test_the_largest_excess_in_an_environment():
     assert regret(trace, plan(ROVER)).strong is None
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("name", "options"), [("psconrl", {}), ("triple-qa", LIVELY), ("sa-cvi-ucb", {}), ("fha", {})])
 def test_a_run_that_was_saved_goes_on_with_the_same_numbers(name, options, tmp_path):
     """Stopped in the middle: of an episode, of a block, between two evaluations of a live policy."""

@@ -77,6 +77,7 @@ def test_pictures_are_an_extra(metadata):
     assert "plots" in metadata.get_all("Provides-Extra")
 
 
+@pytest.mark.full
 def test_the_sdist_can_be_built_tested_and_read(tmp_path):
     setup("sdist", "--dist-dir", str(tmp_path))
     (path,) = tmp_path.glob("*.tar.gz")

@@ -36,7 +36,16 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # Slow pages: `make test-all` runs them.
 LONG = tuple(
     f"docs/{page}.md"
-    for page in ("tutorials/paper", "tutorials/thousands", "tutorials/gymnasium", "agents/pd-lsvi-ucb")
+    for page in (
+        "tutorials/paper",
+        "tutorials/thousands",
+        "tutorials/gymnasium",
+        "tutorials/system",
+        "from-deep-rl",
+        "agents/pd-lsvi-ucb",
+        "agents/safe",
+        "extending/one-file",
+    )
 )
 # What a page takes for granted: the user's system.
 GIVEN = {"README.md": {"my_system": lambda state, action: ((state + 1) % 10, [1.0, 2.0, 0.3])}}

@@ -29,7 +29,9 @@ def test_python_blocks_run_and_print_what_they_say(tmp_path, monkeypatch, capsys
     assert (tmp_path / "agent.npz").exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=pytest.mark.full if "--horizon 100000" in c else ()) for c in COMMANDS]
+)
 def test_commands_run(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)

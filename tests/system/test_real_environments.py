@@ -138,7 +138,7 @@ def test_blackjack_is_played_though_its_observations_do_not_show_an_end():
     """This environment is not Markov (docs/tutorials/gymnasium.md): agents can play and learn it, not plan exactly."""
     task = task_of("", newest("Blackjack"))
     assert (task.states.size, task.actions.size) == (704, 2)
-    trace = played(task, 300, optimistic_cost=-1.0)
+    trace = played(task, 100, optimistic_cost=-1.0)
     assert -1 <= -trace.averages[-1, 0] <= 1
 
 

@@ -70,6 +70,7 @@ def test_two_sides(seed):
     )
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_expected_shortfalls(seed, share):
