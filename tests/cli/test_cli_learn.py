@@ -89,7 +89,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
     assert Path(kept).read_bytes() == first
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(3)
 @pytest.mark.parametrize(
     ("ignored", "sent"),
     [("", [signal.SIGINT]), ("", [signal.SIGTERM]), ("trap '' INT; ", [signal.SIGINT, signal.SIGTERM])],

@@ -46,7 +46,7 @@ def test_registering_twice_is_harmless_and_options_pass_through():
         gymnasium.make("psconrl/Box-v0", slp=0.1)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(3)
 @pytest.mark.parametrize("emission", ["deterministic", "bernoulli", "two-point", "poisson"])
 @pytest.mark.parametrize("name", ["marsrover-4x4", "box", "garnet"])
 def test_the_environment_plays_the_same_bits_as_the_compiled_simulation(name, emission):

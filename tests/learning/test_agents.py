@@ -73,7 +73,7 @@ def test_span_fha_serves_tiny_models_and_refuses_others(tmp_path):
         make_agent("span-fha", 2, 2, [0.2], horizon=100, H=9)
 
 
-@pytest.mark.part(4)
+@pytest.mark.part(5)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("known", [True, False])
 def test_episodes_respect_their_limits_and_policies_are_distributions(name, kind, known):
@@ -123,6 +123,7 @@ def test_a_saved_and_resumed_run_equals_an_uninterrupted_one(name, kind, tmp_pat
     assert load_agent(tmp_path / "run.npz").config().keys() == first.agent.config().keys()
 
 
+@pytest.mark.part(2)
 def test_every_agent_runs_on_the_largest_grid_of_the_paper(name):
     cmdp = psconrl.load("box")
     trace = simulate(cmdp, make(name, cmdp), 200, seed=0)

@@ -372,7 +372,7 @@ def test_it_learns_while_it_plans():
 # Saving
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("schedule", ["every seventh round", "now and then"])
 @pytest.mark.parametrize("name", ["psconrl", "psconrl-paper", "c-ucrl", "lagrangian", "saving agent"])
 def test_saved_and_read_at_any_time_it_goes_on_bit_for_bit(name, schedule, tmp_path):

@@ -133,6 +133,7 @@ def in_an_episode(run):
     return run
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_run_saved_in_the_middle_of_an_episode_goes_on_with_the_same_bits(name, tmp_path):
     first = Simulation(MODEL, AGENTS[name](seed=3), seed=4)

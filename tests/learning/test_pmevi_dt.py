@@ -222,6 +222,7 @@ def test_the_true_bias_satisfies_the_estimated_bounds():
     assert errors.min() < agent.most_span  # estimates count
 
 
+@pytest.mark.part(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("env", "options", "most"), [("riverswim", {"length": 4}, 2.0), ("garnet", {"states": 8, "seed": 4}, 3.0)]

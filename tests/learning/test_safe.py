@@ -397,7 +397,7 @@ MODELS = {
 
 
 @pytest.mark.statistical
-@pytest.mark.part(2)
+@pytest.mark.part(3)
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("environment", MODELS)
 def test_every_policy_that_is_played_keeps_every_limit_from_every_state(environment, known, full):

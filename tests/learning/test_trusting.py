@@ -54,6 +54,7 @@ def test_costs_are_worth_as_much(kind, weight):
     np.testing.assert_allclose(agent._known_or_mean_costs()[0], hopeful, rtol=1e-13)
 
 
+@pytest.mark.full
 def test_what_it_is_worth_may_be_learned():
     """The learned weight is large where the model is right, and small where all actions lead elsewhere."""
     agent = PSConRL.trusting(QUEUE, seed=1)

@@ -60,6 +60,7 @@ def test_its_two_thresholds_by_hand():
         assert bool(watched([1.0 + m - d, 1.0 + m + d] * 10)) == barks
 
 
+@pytest.mark.part(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["queue", "inventory", "marsrover-4x4", "garnet", "corridor"])
 def test_it_is_silent_while_agents_learn(name, full):

@@ -164,7 +164,7 @@ def nested(size, seed, m=0):
     return CMDP(csr_array(P), rng.random((m + 1, S, A)), np.full(m, 0.5))
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(3)
 @pytest.mark.parametrize("size", [5, 40, 90, 300])
 @pytest.mark.parametrize("m", [0, 1, 2])
 def test_components_of_all_sizes_by_components_and_by_the_program(size, m):

@@ -42,6 +42,8 @@ LONG = tuple(
         "tutorials/gymnasium",
         "tutorials/system",
         "from-deep-rl",
+        "experiments",
+        "system-files",
         "agents/pd-lsvi-ucb",
         "agents/safe",
         "extending/one-file",

@@ -138,8 +138,8 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
 WRITING = [
     "export r.db -o out",
     "report r.db -o out/page.html",
-    "solve box --plot out/map.png",
-    "pareto box --points 3 --plot out/curve.pdf",
+    "solve marsrover-4x4 --plot out/map.png",
+    "pareto marsrover-4x4 --points 3 --plot out/curve.pdf",
 ]
 FULL_DISK = """
 import resource, signal, sys

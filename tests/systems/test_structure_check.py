@@ -134,6 +134,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_silent_on_a_hundred_runs_that_are_right(name, full):
     """The probability of an alarm is at most 1/1000 in each run: 100 runs have one with probability 0.1 at most."""
