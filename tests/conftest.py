@@ -43,7 +43,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    if not everything(config) and not config.getoption("--hypothesis-profile"):
+    if not everything(config) and not config.getoption("--hypothesis-profile", default=None):
         settings.load_profile("part")
 
 
