@@ -32,7 +32,7 @@ from psconrl.planning.problem import Problem
 
 HIGHS_ALL, HIGHS_STATES, HIGHS_SECONDS = 1000, 10_001, 20.0
 STORM_SECONDS = 60.0
-EVERY = 4  # one of so many models is given to the slower planners
+EVERY = 4  # the slower planners are given one of four larger models
 DEFAULTS = {"primal_feasibility_tolerance": 1e-7, "dual_feasibility_tolerance": 1e-7, "small_matrix_value": 1e-9}
 GATED = (0.8, 1.0, 1.25)
 PROVEN = ("optimal", "infeasible")
