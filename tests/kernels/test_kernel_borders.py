@@ -9,6 +9,7 @@ import pytest
 from psconrl.kernels import (
     aggregation,
     attractor,
+    best_rows,
     boxes,
     closed_classes,
     costs,
@@ -19,6 +20,7 @@ from psconrl.kernels import (
     drive_to_best,
     improvement,
     intervals,
+    least_squares_values,
     moves,
     multigrid_steps,
     nested_dissection,
@@ -31,6 +33,7 @@ from psconrl.kernels import (
     products,
     rounds,
     sa_cvi,
+    sa_cvi_blocks,
     search,
     small_components,
     sparse_elimination,
@@ -63,6 +66,7 @@ def yes(*shape):
 INDPTR, INDICES, DATA = places(0, 2, 3), places(0, 1, 0), np.array([0.5, 0.5, 1.0])
 CHAIN = {"indptr": INDPTR, "indices": INDICES, "data": DATA}
 MODEL = {"indptr": INDPTR, "successors": INDICES, "probabilities": DATA}
+REGRESSION = {"indptr": INDPTR, "successors": INDICES, "shares": DATA, "n_states": 2, "H": 2}
 FLOW = {"indptr": INDPTR, "indices": INDICES, "flow": DATA}
 COLUMNS = {"t_indptr": INDPTR, "t_indices": INDICES, "t_data": DATA}
 GROUPS = {"start": ints(0, 2), "members": ints(0, 1)}
@@ -89,6 +93,7 @@ NO_NOISE = (
 )  # fmt: skip
 BOUNDS = {"indptr": INDPTR, "successors": INDICES, "low": DATA / 2, "high": DATA, "unseen": np.full(2, 0.1)}
 BOX = {"low": np.zeros((2, 2)), "high": ones(2, 2)}
+BEST = best_rows.BestRows(*BOX.values())
 TOLERANCES = (1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
 ORDER = order_for(INDPTR, INDICES, 2, np.inf)
 
@@ -107,7 +112,7 @@ def plan_small(**given):
 
 
 def averages(actions, **model):
-    return sa_cvi.block_averages(actions, 2, 1, 0, 0, ints(1, 0), *model.values(), ones(1, 2, 1), 0)
+    return sa_cvi_blocks.block_averages(actions, 2, 1, 0, 0, ints(1, 0), *model.values(), ones(1, 2, 1), 0)
 
 
 def triple_qa(state, action, successor, cost):
@@ -240,6 +245,10 @@ CALLS = [
      {"policy": ones(2, 1), "costs": ones(2), **NOISE, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
       "sweeps": 2, "settled": 0.0, "h": np.zeros(2)},
      (*NO_NOISE, {"costs": ones(1)}, {"policy": ones(1, 1)}, {"relying": np.zeros(1, np.bool_)})),
+    (least_squares_values.clipped_block, {"gains": ones(1, 2), **REGRESSION, "clip": 1.0},
+     (*GRAPH, {"shares": ones(2)}, {"gains": ones(1, 3)}, {"gains": ones(2, 2)}, {"n_states": 0}, {"H": 0})),
+    (least_squares_values.softmax_block, {"gains": ones(1, 2), **REGRESSION, "weights": ones(1), "sharpness": 1.0},
+     (*GRAPH, {"shares": ones(2)}, {"gains": ones(1, 3)}, {"weights": ones(2)}, {"n_states": 0}, {"H": 0})),
     (sa_cvi.plan_block,
      {"H": 2, "reach": 1, "gains": ones(2), "indptr": INDPTR, "successors": INDICES, "frequencies": DATA,
       "increments": ints(1, 0), "final": ones(3), "clip": 1.0, "actions": np.zeros(6, np.uint16)},
@@ -302,9 +311,13 @@ CALLS = [
       "favoured": 0, "least": 0.0, "same": 0.0}, ({"policy": ints(0, 1)}, {"policy": ints(0, -1)}, {"favoured": 2})),
     (boxes.likeliest_first, {**BOX, "policy": ints(0, 0)},
      ({"policy": ints(0, 1)}, {"high": ones(1, 2)}, {"low": ones(2, 0), "high": ones(2, 0), "policy": ints()})),
+    (best_rows.BestRows, BOX, ({"high": ones(1, 2)}, {"low": ones(2, 0), "high": ones(2, 0)}, {"low": ones(3, 2)})),
+    (optimism.optimistic_horizon,
+     {"box": BEST, "costs": ones(1, 2), "weights": ones(1), "horizon": 2, "start": 0},
+     ({"costs": ones(1, 3)}, {"weights": ones(2)}, {"horizon": 0}, {"start": 2}, {"start": -1})),
     (optimism.improve_optimistic,
-     {**BOX, "costs": ones(1, 2), "weights": ones(1), "policy": ints(0, 0), "kernel": np.eye(2), "biases": ones(1, 2),
-      "tol": 0.0}, ({"policy": ints(0, 1)}, {"policy": ints(-1, 0)}, {"kernel": ones(1, 2)})),
+     {"box": BEST, "costs": ones(1, 2), "weights": ones(1), "policy": ints(0, 0), "kernel": np.eye(2),
+      "biases": ones(1, 2), "tol": 0.0}, ({"policy": ints(0, 1)}, {"policy": ints(-1, 0)}, {"kernel": ones(1, 2)})),
     (optimism.drive_to, {**BOX, "inside": np.array([2, 0], np.uint8), "policy": ints(0, 0), "kernel": np.eye(2)},
      ({"low": ones(2, 0), "high": ones(2, 0)}, {"inside": yes(1)}, {"policy": ints(0)}, {"policy": ints(0, 1)})),
     (improvement.rounding_of_bound, {"P": np.eye(2), "weights": ones(1), "biases": ones(1, 2)},

@@ -10,8 +10,10 @@ import psconrl
 from models import examples
 from psconrl import evaluate, plan, simulate
 from psconrl.agents import UCRLCMDP
+from psconrl.kernels.best_rows import BestRows
 from psconrl.kernels.boxes import pour
 from psconrl.kernels.optimism import drive_to, improve_optimistic, optimistic_horizon
+from psconrl.kernels.products import combine
 from psconrl.learning.parts.radii import Box
 from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
 from psconrl.planning.optimism.horizon import solve_horizon
@@ -167,6 +169,53 @@ def test_pouring_minimises_over_the_box(seed, S):
     assert distribution @ h == pytest.approx(best.fun, abs=1e-9)
 
 
+def plain_horizon(box, costs, weights, H, start):
+    """The recursion of ``optimistic_horizon``, with every distribution poured on its own and sums in eight lanes."""
+    n, S = box.low.shape
+    cost = combine(weights, costs)
+    V, actions, kernels = np.zeros(S), np.empty((H, S), np.int64), np.empty((H, S, S))
+    for h in range(H - 1, -1, -1):
+        order = np.argsort(V, kind="stable")
+        poured = [pour(box.low, box.high, pair, order) for pair in range(n)]
+        Q = (row_dots(np.array(poured), V) + cost).reshape(S, -1)
+        actions[h] = Q.argmin(axis=1)
+        kernels[h] = np.array(poured).reshape(S, -1, S)[np.arange(S), actions[h]]
+        V = Q.min(axis=1)
+    visits = np.zeros((H, S))
+    visits[0, start] = 1.0
+    for h in range(H - 1):
+        for s in np.flatnonzero(visits[h]):
+            visits[h + 1] += visits[h, s] * kernels[h, s]
+    return V[start], actions, visits
+
+
+def row_dots(P, x):
+    """Rows times a vector in eight lanes and a rest, added in the order of the kernels."""
+    S = x.size
+    whole = S - S % 8
+    lanes = np.zeros((len(P), 8))
+    for j in range(0, whole, 8):
+        lanes += P[:, j : j + 8] * x[j : j + 8]
+    rest = np.zeros(len(P))
+    for j in range(whole, S):
+        rest += P[:, j] * x[j]
+    a, b, c, d, e, f, g, h = lanes.T
+    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + rest
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 3), st.booleans())
+def test_distributions_kept_from_step_to_step_are_those_poured_again(seed, S, A, positive):
+    """To the last bit; several plans with one box, in which the first leaves its distributions to the next."""
+    box, costs, _ = random_box(seed, S, A, 1, positive)
+    rows = BestRows(box.low, box.high)
+    for weights in np.array([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8]]):
+        value, _, actions, visits = optimistic_horizon(rows, costs, weights, 9, S - 1)
+        expected = plain_horizon(box, costs, weights, 9, S - 1)
+        assert value == expected[0]
+        assert (actions == expected[1]).all()
+        assert (visits == expected[2]).all()
+
+
 class TestOfEqualStatesTheFirstComesFirst:
     """40 states with two actions each, at most a tenth of the mass in each of them: the first ten are filled.
 
@@ -185,7 +234,7 @@ class TestOfEqualStatesTheFirstComesFirst:
         biases = np.zeros((1, self.S))
         biases[0, 20:] = -1.0
         bound, switched, actions, distributions = improve_optimistic(
-            self.low, self.high, self.costs, np.ones(1), policy, kernel, biases, 1e-9
+            BestRows(self.low, self.high), self.costs, np.ones(1), policy, kernel, biases, 1e-9
         )
         assert switched == self.S
         assert bound == pytest.approx(-1.0)
@@ -199,7 +248,7 @@ class TestOfEqualStatesTheFirstComesFirst:
         np.testing.assert_allclose(kernel[~inside], np.tile(self.filled(np.flatnonzero(inside)), (20, 1)), atol=1e-15)
 
     def test_over_a_horizon(self):
-        *_, visits = optimistic_horizon(self.low, self.high, self.costs, np.ones(1), 3, 5)
+        *_, visits = optimistic_horizon(BestRows(self.low, self.high), self.costs, np.ones(1), 3, 5)
         np.testing.assert_allclose(visits[1], self.filled(np.arange(40)), atol=1e-15)
 
 

@@ -11,58 +11,6 @@ from cython.cimports.psconrl.kernels.elimination import row_sum
 from cython.cimports.psconrl.kernels.sorting import argsort_into
 from cython.cimports.psconrl.kernels.successors import check_numbers
 
-_INFINITE = cython.declare(cython.double, float("inf"))
-
-
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def count_actions(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    weights: cython.const[cython.double][::1],
-) -> cython.Py_ssize_t:
-    """Return the number of actions of a model given by a box, costs (q, S*A) and their weights (q,)."""
-    n, S = low.shape[0], low.shape[1]
-    if S == 0 or n == 0 or n % S or high.shape[0] != n or high.shape[1] != S:
-        raise ValueError("bounds (S*A, S) are needed")
-    if costs.shape[1] != n or weights.shape[0] != costs.shape[0]:
-        raise ValueError("costs (q, S*A) and their weights (q,) are needed")
-    return n // S
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _dot(
-    W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t, x: cython.const[cython.double][::1]
-) -> cython.double:
-    """Return the product of row i and a vector in eight lanes, as ``elimination.row_dot``, without a call per row."""
-    a: cython.double = 0.0
-    b: cython.double = 0.0
-    c: cython.double = 0.0
-    d: cython.double = 0.0
-    e: cython.double = 0.0
-    f: cython.double = 0.0
-    g: cython.double = 0.0
-    h: cython.double = 0.0
-    n = x.shape[0]
-    whole = n - n % 8
-    for j in range(0, whole, 8):
-        a += W[i, j] * x[j]
-        b += W[i, j + 1] * x[j + 1]
-        c += W[i, j + 2] * x[j + 2]
-        d += W[i, j + 3] * x[j + 3]
-        e += W[i, j + 4] * x[j + 4]
-        f += W[i, j + 5] * x[j + 5]
-        g += W[i, j + 6] * x[j + 6]
-        h += W[i, j + 7] * x[j + 7]
-    rest: cython.double = 0.0
-    for j in range(whole, n):
-        rest += W[i, j] * x[j]
-    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + rest
-
 
 @cython.cfunc
 @cython.nogil
@@ -98,36 +46,6 @@ def leave_over(low: cython.const[cython.double][:, ::1], left: cython.double[::1
     """Compute one minus the lowest probabilities of every pair, (S*A,)."""
     for pair in range(left.shape[0]):
         left[pair] = 1.0 - row_sum(low, pair, low.shape[1])
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def hope_for(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    left: cython.const[cython.double][::1],
-    state: cython.Py_ssize_t,
-    order: cython.const[cython.Py_ssize_t][::1],
-    x: cython.const[cython.double][::1],
-    cost: cython.const[cython.double][::1],
-    tried: cython.double[:, ::1],
-) -> tuple[cython.double, cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Return the least cost (S*A,) plus mean of x (S,) in a state, its action, and the row of its distribution.
-
-    ``left`` (S*A,): one minus the lowest probabilities. ``order``: the states by increasing x. ``tried`` (2, S) is
-    scratch for the best distribution and another one.
-    """
-    A = low.shape[0] // low.shape[1]
-    best: cython.double = _INFINITE
-    action: cython.Py_ssize_t = 0
-    kept: cython.Py_ssize_t = 0
-    for a in range(A):
-        pour_into(low, high, state * A + a, left[state * A + a], order, tried, 1 - kept)
-        value: cython.double = _dot(tried, 1 - kept, x) + cost[state * A + a]
-        if value < best:
-            best, action, kept = value, a, 1 - kept
-    return best, action, kept
 
 
 @cython.cfunc

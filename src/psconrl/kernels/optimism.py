@@ -1,12 +1,13 @@
 """Optimism: policy iteration and backward recursion over actions and the best distributions in their boxes.
 
-Boxes are given by ``low`` and ``high``, (S*A, S); see ``boxes``.
+Boxes are given by ``low`` and ``high``, (S*A, S), or as the ``BestRows`` in it; see ``boxes``.
 """
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.attractor import Attractor
-from cython.cimports.psconrl.kernels.boxes import count_actions, hope_for, leave_over, pour_into, weigh_costs
+from cython.cimports.psconrl.kernels.best_rows import BestRows
+from cython.cimports.psconrl.kernels.boxes import pour_into, weigh_costs
 from cython.cimports.psconrl.kernels.elimination import row_dot, row_sum
 from cython.cimports.psconrl.kernels.improvement import weigh_biases
 from cython.cimports.psconrl.kernels.sorting import argsort_into
@@ -16,17 +17,26 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 
 
 @cython.cfunc
+@cython.exceptval(-1, check=False)
+def _check_costs(
+    box: BestRows, costs: cython.const[cython.double][:, ::1], weights: cython.const[cython.double][::1]
+) -> cython.int:
+    """Raise a ValueError unless there are costs (q, S*A) of all pairs and their weights (q,)."""
+    if costs.shape[1] != box.S * box.A or weights.shape[0] != costs.shape[0]:
+        raise ValueError("costs (q, S*A) and their weights (q,) are needed")
+    return 0
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _improve(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    left: cython.const[cython.double][::1],
+    box: BestRows,
     cost: cython.const[cython.double][::1],
     h: cython.const[cython.double][::1],
     tol: cython.double,
     order: cython.const[cython.Py_ssize_t][::1],
-    room: cython.double[:, ::1],
+    difference: cython.double[:, ::1],
     policy: cython.Py_ssize_t[::1],
     kernel: cython.double[:, ::1],
 ) -> tuple[cython.double, cython.Py_ssize_t]:
@@ -34,29 +44,26 @@ def _improve(
 
     The current and the new distribution are summed in the same way: if they are equal, so are their values.
     """
-    S = low.shape[1]
-    A = low.shape[0] // S
+    S = box.S
+    box.follow(order)
     bound: cython.double = _INFINITE
     switched: cython.Py_ssize_t = 0
-    difference: cython.double[:, ::1] = room[:1]
-    tried: cython.double[:, ::1] = room[1:]
     for s in range(S):
         for j in range(S):
             difference[0, j] = h[j] - h[s]
-        best, action, kept = hope_for(low, high, left, s, order, difference[0], cost, tried)
-        current: cython.double = row_dot(kernel, s, difference, 0, S) + cost[s * A + policy[s]]
+        best, action = box.hope_for(s, difference[0], cost)
+        current: cython.double = row_dot(kernel, s, difference, 0, S) + cost[s * box.A + policy[s]]
         bound = min(bound, best)
         if current - best > tol * max(1.0, abs(h[s])):
             policy[s] = action
             for j in range(S):
-                kernel[s, j] = tried[kept, j]
+                kernel[s, j] = box.rows[s * box.A + action, j]
             switched += 1
     return bound, switched
 
 
 def improve_optimistic(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
+    box: BestRows,
     costs: cython.const[cython.double][:, ::1],
     weights: cython.const[cython.double][::1],
     policy: cython.const[cython.Py_ssize_t][::1],
@@ -68,29 +75,26 @@ def improve_optimistic(
 
     ``kernel`` (S, S) is the optimistic distribution of the next state under the policy (S,).
     """
-    A = count_actions(low, high, costs, weights)
-    S = low.shape[1]
+    _check_costs(box, costs, weights)
+    S = box.S
     if policy.shape[0] != S or kernel.shape[0] != S or kernel.shape[1] != S:
         raise ValueError("actions (S,) and distributions (S, S) are needed")
     if biases.shape[0] != costs.shape[0] or biases.shape[1] != S:
         raise ValueError("biases (q, S) are needed")
-    check_numbers(policy, A, "there is no such action")
+    check_numbers(policy, box.A, "there is no such action")
     new_policy, new_kernel = np.empty(S, np.int64), np.empty((S, S))
     actions: cython.Py_ssize_t[::1] = new_policy
     hoped: cython.double[:, ::1] = new_kernel
     order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
-    room: cython.double[:, ::1] = np.empty((4, S))
-    of_pairs: cython.double[:, ::1] = np.empty((2, low.shape[0]))
+    room: cython.double[:, ::1] = np.empty((2, S))
+    cost: cython.double[::1] = np.empty(costs.shape[1])
     with cython.nogil:
         actions[:] = policy
         hoped[:, :] = kernel
         weigh_biases(weights, biases, room[0])
         argsort_into(room[0], order[0], order[1])
-        weigh_costs(costs, weights, of_pairs[0])
-        leave_over(low, of_pairs[1])
-        bound, switched = _improve(
-            low, high, of_pairs[1], of_pairs[0], room[0], tol, order[0], room[1:], actions, hoped
-        )
+        weigh_costs(costs, weights, cost)
+        bound, switched = _improve(box, cost, room[0], tol, order[0], room[1:], actions, hoped)
     return bound, switched, new_policy, new_kernel
 
 
@@ -187,32 +191,26 @@ def drive_to(
 @cython.nogil
 @cython.exceptval(check=False)
 def _backward(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    left: cython.const[cython.double][::1],
+    box: BestRows,
     cost: cython.const[cython.double][::1],
     actions: cython.Py_ssize_t[:, ::1],
-    kernels: cython.double[:, ::1],
+    orders: cython.Py_ssize_t[:, ::1],
     values: cython.double[:, ::1],
-    tried: cython.double[:, ::1],
-    order: cython.Py_ssize_t[:, ::1],
 ) -> cython.void:
-    """Compute the recursion of ``optimistic_horizon``: actions (H, S), distributions (H*S, S), first values (S,).
+    """Compute the recursion of ``optimistic_horizon``: actions (H, S), first values (S,).
 
-    The values are in the first row of ``values``; its second row and both rows of ``tried`` and ``order`` are scratch.
+    ``orders`` (H + 1, S): for every step the states by increasing value after it; the last row is scratch. The first
+    values are in the first row of ``values``; its second row is scratch.
     """
-    S = low.shape[1]
-    for s in range(S):
+    H = actions.shape[0]
+    for s in range(box.S):
         values[0, s] = 0.0
-    for t in range(actions.shape[0] - 1, -1, -1):
-        argsort_into(values[0], order[0], order[1])
-        for s in range(S):
-            best, action, kept = hope_for(low, high, left, s, order[0], values[0], cost, tried)
-            values[1, s] = best
-            actions[t, s] = action
-            for j in range(S):
-                kernels[t * S + s, j] = tried[kept, j]
-        for s in range(S):
+    for t in range(H - 1, -1, -1):
+        argsort_into(values[0], orders[t], orders[H])
+        box.follow(orders[t])
+        for s in range(box.S):
+            values[1, s], actions[t, s] = box.hope_for(s, values[0], cost)
+        for s in range(box.S):
             values[0, s] = values[1, s]
 
 
@@ -220,29 +218,30 @@ def _backward(
 @cython.nogil
 @cython.exceptval(check=False)
 def _forward(
+    box: BestRows,
     costs: cython.const[cython.double][:, ::1],
     actions: cython.const[cython.Py_ssize_t][:, ::1],
-    kernels: cython.const[cython.double][:, ::1],
+    orders: cython.const[cython.Py_ssize_t][:, ::1],
     visits: cython.double[:, ::1],
     totals: cython.double[::1],
 ) -> cython.void:
     """Compute visits (H, S) of the chosen path from those of its first step, and its costs, (q,)."""
     H, S = actions.shape[0], actions.shape[1]
-    A = costs.shape[1] // S
     for t in range(H):
+        box.follow(orders[t])
         for s in range(S):
             mass: cython.double = visits[t, s]
             if mass > 0.0:
+                pair: cython.Py_ssize_t = s * box.A + actions[t, s]
                 for i in range(costs.shape[0]):
-                    totals[i] += mass * costs[i, s * A + actions[t, s]]
+                    totals[i] += mass * costs[i, pair]
                 if t + 1 < H:
                     for j in range(S):
-                        visits[t + 1, j] += mass * kernels[t * S + s, j]
+                        visits[t + 1, j] += mass * box.rows[pair, j]
 
 
 def optimistic_horizon(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
+    box: BestRows,
     costs: cython.const[cython.double][:, ::1],
     weights: cython.const[cython.double][::1],
     horizon: cython.Py_ssize_t,
@@ -253,24 +252,20 @@ def optimistic_horizon(
     Returns the optimal weighted cost from the start (a total), the total of every cost (q,), the actions (H, S) and the
     visits (H, S) of the optimistic path.
     """
-    count_actions(low, high, costs, weights)
-    S, q = low.shape[1], costs.shape[0]
+    _check_costs(box, costs, weights)
+    S, q = box.S, costs.shape[0]
     if horizon < 1 or not 0 <= start < S:
         raise ValueError("a horizon of at least one step and one of the states are needed")
     chosen, visited, total = np.empty((horizon, S), np.int64), np.zeros((horizon, S)), np.zeros(q)
     actions: cython.Py_ssize_t[:, ::1] = chosen
     visits: cython.double[:, ::1] = visited
     totals: cython.double[::1] = total
-    cost: cython.double[::1] = np.empty(low.shape[0])
-    left: cython.double[::1] = np.empty(low.shape[0])
-    kernels: cython.double[:, ::1] = np.empty((horizon * S, S))
+    cost: cython.double[::1] = np.empty(costs.shape[1])
     values: cython.double[:, ::1] = np.empty((2, S))
-    tried: cython.double[:, ::1] = np.zeros((2, S))
-    order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
+    orders: cython.Py_ssize_t[:, ::1] = np.empty((horizon + 1, S), np.int64)
     with cython.nogil:
         weigh_costs(costs, weights, cost)
-        leave_over(low, left)
-        _backward(low, high, left, cost, actions, kernels, values, tried, order)
+        _backward(box, cost, actions, orders, values)
         visits[0, start] = 1.0
-        _forward(costs, actions, kernels, visits, totals)
+        _forward(box, costs, actions, orders, visits, totals)
     return values[0, start], total, chosen, visited

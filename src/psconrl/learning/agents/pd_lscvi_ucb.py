@@ -30,6 +30,8 @@ from psconrl.arrays import Floats
 from psconrl.caps import need
 from psconrl.errors import AgentError
 from psconrl.kernels import special
+from psconrl.kernels.least_squares_values import clipped_block
+from psconrl.kernels.occupancy import one_hot
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_amounts,
@@ -116,13 +118,9 @@ class PDLSCVIUCB(Agent):
         zeta = self._clipped_span(units)
         model = RidgeRegression.of(self.counts, self.ridge)
         gains = rewards + self.bonus * (zeta + 1.0) * costs[0].size * model.widths
-        actions, V = np.empty((self.H, self.n_states), dtype=np.int64), np.zeros(self.n_states)
-        for h in range(self.H - 1, -1, -1):
-            Q = gains + model.mean(V)
-            actions[h] = Q.argmax(axis=1)
-            best = Q.max(axis=1)
-            V = np.minimum(best - best.min(), self.clip * zeta)  # less a number that is the same for all states
-        policy = np.eye(self.n_actions)[actions]
+        rows = model.indptr, model.successors, model.shares
+        actions = clipped_block(gains.reshape(1, -1), *rows, self.n_states, self.H, self.clip * zeta)
+        policy = one_hot(actions.ravel(), self.n_actions).reshape(self.H, self.n_states, self.n_actions)
         return Episode(policy, max_steps=self.H, kind="optimistic")
 
     def end(self, record: Record) -> None:

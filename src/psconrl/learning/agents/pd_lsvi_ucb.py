@@ -26,14 +26,13 @@ from psconrl.arrays import Floats
 from psconrl.caps import need
 from psconrl.errors import AgentError
 from psconrl.kernels import special
+from psconrl.kernels.least_squares_values import softmax_block
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_nonnegative, as_positive, saved_floats
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.softmax import softmax
-from psconrl.products import product
 
 
 class PDLSVIUCB(Agent):
@@ -105,11 +104,8 @@ class PDLSVIUCB(Agent):
         model = RidgeRegression.of(self.counts, self.ridge)
         optimistic = self._gains() + self.bonus * S * A * H * model.widths.ravel()
         weights = np.concatenate([[1.0], self.multipliers])
-        policy, V = np.empty((H, S, A)), np.zeros((self.n_costs, S))
-        for h in range(H - 1, -1, -1):
-            Q = np.minimum(optimistic + np.stack([model.mean(v).ravel() for v in V]), float(H))
-            policy[h] = softmax(self.sharpness * product(weights, Q).reshape(S, A))
-            V = (policy[h] * Q.reshape(self.n_costs, S, A)).sum(axis=2)
+        rows = model.indptr, model.successors, model.shares
+        policy, V = softmax_block(optimistic, *rows, S, H, weights, self.sharpness)
         wanted = H * (1.0 - self._scale.thresholds(self.thresholds))
         self._shortfall = wanted - V[1:, state]
         return Episode(policy, max_steps=H, kind="optimistic")

@@ -28,7 +28,9 @@ from psconrl.arrays import Floats, Ints, Places, Small
 from psconrl.caps import need
 from psconrl.errors import AgentError
 from psconrl.kernels import special
-from psconrl.kernels.sa_cvi import block_averages, first_entry, plan_block, shared_steps
+from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.sa_cvi import plan_block
+from psconrl.kernels.sa_cvi_blocks import block_averages, first_entry, shared_steps
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_constants,
@@ -112,14 +114,12 @@ class Block:
     step: int = 0
     position: int = 0  # of the account, in strides
 
-    def excess(self, record: Record) -> float:
-        """Return by how much an episode moves the account, in units of the constrained cost."""
-        return self.cell * (record.steps * self.moves.lowest + self.moves.stride * self._strides(record))
-
-    def advance(self, record: Record) -> None:
-        """Advance by an episode."""
+    def advance(self, record: Record) -> float:
+        """Advance by an episode; return by how much it moves the account, in units of the constrained cost."""
+        strides = int((self.moves.increments * record.pairs).sum())
         self.step += record.steps
-        self.position += self._strides(record)
+        self.position += strides
+        return self.cell * (record.steps * self.moves.lowest + self.moves.stride * strides)
 
     def averages(self, indptr: Places, successors: Places, probabilities: Floats, costs: Floats, state: int) -> Floats:
         """Return the expected average costs of the rest of the block from a state, after 1, 2, ... rounds: (n, m+1)."""
@@ -127,9 +127,6 @@ class Block:
         rest = (self.actions, self.length, moves.reach, self.step, self.position, moves.increments.ravel())
         expected: Floats = block_averages(*rest, indptr, successors, probabilities, costs, state)
         return expected
-
-    def _strides(self, record: Record) -> int:
-        return int((self.moves.increments * record.pairs).sum())
 
 
 class SACVIUCB(Agent):
@@ -203,19 +200,18 @@ class SACVIUCB(Agent):
             block = self._block = self._planned_block()
         chosen = np.empty((MOST_STEPS, self.n_states), dtype=np.int64)
         steps = shared_steps(block.actions, self.H, block.moves.reach, block.step, block.position, MOST_STEPS, chosen)
-        return Episode(np.eye(self.n_actions)[chosen[:steps]], max_steps=steps)
+        policy = one_hot(chosen[:steps].ravel(), self.n_actions).reshape(steps, self.n_states, self.n_actions)
+        return Episode(policy, max_steps=steps)
 
     def end(self, record: Record) -> None:
         """Learn from an episode, and update the account: by the known costs, rounded, or else by the observed ones."""
         super().end(record)
         block = self._block
-        if block is None or self.costs is None:
+        excess = None if block is None else block.advance(record)
+        if excess is None or self.costs is None:
             limit = self.thresholds[0] if block is None else block.limit
-            self.account += float(record.cost_sums[1].sum() - record.steps * limit)
-        else:
-            self.account += block.excess(record)
-        if block is not None:
-            block.advance(record)
+            excess = float(record.cost_sums[1].sum() - record.steps * limit)
+        self.account += excess
 
     def _limits_changed(self, playing: Record | None) -> None:
         if self._block is not None:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Places
-from psconrl.kernels.products import sparse_times
 from psconrl.learning.posterior.counts import Counts
 
 
@@ -28,8 +27,3 @@ class RidgeRegression(NamedTuple):
         seen, worth = counts.moves, counts.visits + ridge
         shares = seen.data / np.repeat(worth, np.diff(seen.indptr))
         return cls(seen.indptr, seen.indices, shares, 1.0 / np.sqrt(worth).reshape(counts.pairs.shape))
-
-    def mean(self, values: Floats) -> Floats:
-        """Return the estimated values (S, A) of the successors, for values (S,); 0 after an untried pair."""
-        found: Floats = sparse_times(self.indptr, self.successors, self.shares, values)
-        return found.reshape(self.widths.shape)

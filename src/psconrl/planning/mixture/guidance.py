@@ -57,6 +57,7 @@ class Secant:
 
     def __init__(self, thresholds: Floats) -> None:
         self._thresholds = thresholds
+        self._reported: list[tuple[Floats, Floats]] = []  # weights and averages, (m+1,) each, since the last query
         self._seen: list[tuple[Floats, Floats]] = []  # prices and the excess of the best policy for them, (m,) each
         self._asked_at = np.inf  # gap before the last query, if it came from here,
         self._asked = np.empty(0)  # and the prices of that query
@@ -66,14 +67,21 @@ class Secant:
 
     def saw(self, weights: Floats, costs: Floats) -> None:
         """Record averages (m+1,) that are optimal, or nearly so, for these weights."""
-        if weights[0] > 0.0:
-            excess = costs[1:] - self._thresholds
-            new = all(np.abs(excess - other).max(initial=0.0) > SAME_VERTEX for _, other in self._seen)
-            self._stale = 0 if new else self._stale + 1
-            self._seen.append((weights[1:] / weights[0], excess))
+        self._reported.append((weights, costs))
+
+    def _read(self) -> None:
+        """Compare what was recorded since the last query with what was seen before it."""
+        for weights, costs in self._reported:
+            if weights[0] > 0.0:
+                excess = costs[1:] - self._thresholds
+                new = all(np.abs(excess - other).max(initial=0.0) > SAME_VERTEX for _, other in self._seen)
+                self._stale = 0 if new else self._stale + 1
+                self._seen.append((weights[1:] / weights[0], excess))
+        self._reported.clear()
 
     def weights(self, master: Floats, gap: float) -> Floats | None:
         """Return weights to use in place of the master's (m+1,) of a feasible mixture with this gap, or None."""
+        self._read()
         if gap <= self.PAYS * self._asked_at:
             self._failed = 0
         else:

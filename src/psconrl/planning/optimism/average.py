@@ -15,6 +15,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.kernels.best_rows import BestRows
 from psconrl.kernels.boxes import likeliest_first
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.kernels.optimism import drive_to, improve_optimistic
@@ -43,6 +44,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
 
     def __init__(self, low: Floats, high: Floats, costs: Floats) -> None:
         self._low, self._high = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        self._box = BestRows(self._low, self._high)
         self._costs = np.ascontiguousarray(costs)
         self._pairs = np.arange(0, low.shape[0], low.shape[0] // low.shape[1])
         self._states = np.arange(low.shape[1])
@@ -61,7 +63,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
         chain = optimistic.solve(costs, self._reference)
         if chain is None:
             classes = optimistic.closed_classes()
-            gains = [dot(weights, optimistic.solve_class(costs, states).gains) for states in classes]
+            gains = [dot(weights, _gains_in(optimistic, states, costs)) for states in classes]
             inside = np.zeros(self._states.size, dtype=bool)
             inside[classes[int(np.argmin(gains))]] = True
             policy, kernel = policy.copy(), kernel.copy()
@@ -79,8 +81,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
         price = dot(weights, answer.costs)
         for caution in CAUTION:
             bound, switched, policy, kernel = improve_optimistic(
-                self._low,
-                self._high,
+                self._box,
                 self._costs,
                 weights,
                 answer.policy,
@@ -94,6 +95,11 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
             if dot(weights, better.costs) <= price + WORSE_TOL:
                 return bound, better
         return bound, None
+
+
+def _gains_in(chain: DenseChain, states: Ints, costs: Floats) -> Floats:
+    """Return the averages (m+1,) in a closed class, for costs (m+1, S); many have a single state."""
+    return costs[:, states[0]].copy() if states.size == 1 else chain.solve_class(costs, states).gains
 
 
 def solve_optimistic(low: Floats, high: Floats, costs: Floats, thresholds: Floats) -> Mixture[OptimisticColumn]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.kernels.best_rows import BestRows
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.kernels.optimism import optimistic_horizon
 from psconrl.kernels.products import dot
@@ -33,7 +34,7 @@ class HorizonOracle(Oracle[HorizonColumn]):
     """Oracle that answers every query exactly by one backward recursion, without improvement steps."""
 
     def __init__(self, low: Floats, high: Floats, costs: Floats, horizon: int, start: int) -> None:
-        self._low, self._high = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        self._box = BestRows(np.ascontiguousarray(low), np.ascontiguousarray(high))
         self._costs = np.ascontiguousarray(costs)
         self._horizon, self._start = horizon, start
 
@@ -47,9 +48,7 @@ class HorizonOracle(Oracle[HorizonColumn]):
         return value, better if dot(weights, answer.costs) > value + SAME_VALUE else None
 
     def _solve(self, weights: Floats) -> tuple[float, HorizonColumn]:
-        value, totals, actions, visits = optimistic_horizon(
-            self._low, self._high, self._costs, weights, self._horizon, self._start
-        )
+        value, totals, actions, visits = optimistic_horizon(self._box, self._costs, weights, self._horizon, self._start)
         return value / self._horizon, HorizonColumn(actions, visits, totals / self._horizon)
 
 
