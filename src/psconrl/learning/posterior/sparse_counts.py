@@ -85,7 +85,8 @@ class Tally:
         """Return the counts as a sparse matrix (S*A, S)."""
         pairs, states = np.divmod(self.numbers, self.shape[1])
         indptr = np.searchsorted(pairs, np.arange(self.shape[0] + 1))
-        return in_32_bits(csr_array((self.times.copy(), states, indptr), shape=self.shape))
+        places = states.astype(np.int32), indptr.astype(np.int32)  # SciPy takes long to make them shorter later
+        return in_32_bits(csr_array((self.times.copy(), *places), shape=self.shape))
 
     def toarray(self) -> Ints:
         """Return the counts as a dense array (S*A, S)."""
