@@ -23,10 +23,9 @@ from psconrl.learning.checks import saved_floats
 from psconrl.learning.safety_certificates import Certified, Certifier
 from psconrl.learning.safety_views import View
 from psconrl.markov.evaluation import evaluate_policy
-from psconrl.model.cmdp import CMDP
+from psconrl.planning.drafts import Drafts
 from psconrl.planning.lyapunov import best_within
 from psconrl.planning.pessimism import largest_means
-from psconrl.planning.planner import plan_unexplained
 from psconrl.products import product
 
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
@@ -47,6 +46,7 @@ class CertifiedPlans:
         self.potential: Floats = np.zeros(S)  # of the last plan
         self.last: Floats | None = None  # the last policy in a system, before exploration
         self.margins: Floats = np.zeros(n_constraints)  # by which plans in a system stay below the thresholds
+        self._priced: tuple[tuple[object, ...], Floats, Floats] | None = None  # the last hopes and fears, and of what
 
     def choose(self, certifier: Certifier, view: View, recovery: Floats | None) -> Certified:
         """Return the certified policy of best optimistic objective, which spends its slack on exploration.
@@ -63,6 +63,7 @@ class CertifiedPlans:
                 chosen, last = tried, found.policy
         if recovery is not None:
             self.last, self.biases = last, _biases(chosen)
+        self._priced = None
         return chosen
 
     def _exploring(self, certifier: Certifier, found: Certified, view: View) -> Certified:
@@ -86,13 +87,27 @@ class CertifiedPlans:
         return replace(found, policy=policy, hope=hope, value=value, kind=kind)
 
     def _hopes(self, view: View) -> Floats:
-        """Return the optimistic objective (S, A), less the priced effect of uncertainty on the constrained costs."""
+        return self._hopes_and_fears(view)[0]
+
+    def _hopes_and_fears(self, view: View) -> tuple[Floats, Floats]:
+        """Return the costs to plan for, computed once for a view, biases, prices and a potential.
+
+        The hopes are the optimistic objective (S, A), less the priced effect of uncertainty on the constrained costs;
+        the fears are these costs (m, S, A) with that effect.
+        """
+        key = (view, self.biases, self.prices, self.potential)  # replaced, never changed in place
+        if self._priced is None or any(a is not b for a, b in zip(key, self._priced[0], strict=True)):
+            fears = self._fears(view)
+            self._priced = key, self._hopes_given(fears, view), fears
+        return self._priced[1:]
+
+    def _hopes_given(self, fears: Floats, view: View) -> Floats:
         S, A = self.baseline.shape
         means = view.model.costs[0]
         if self.potential.any():
             least = -largest_means(view.distributions, -self.potential)
             means = means - OPTIMISM * np.maximum(view.model.transition @ self.potential - least, 0.0).reshape(S, A)
-        added = (self._fears(view) - view.means).reshape(len(self.prices), S * A)
+        added = (fears - view.means).reshape(len(self.prices), S * A)
         return np.asarray(means - product(self.prices, added).reshape(S, A))
 
     def _fears(self, view: View) -> Floats:
@@ -109,22 +124,15 @@ class CertifiedPlans:
             steady = certifier.certify(self.baseline, ~view.own, view, self.biases)
             if certifier.holds(steady):
                 yield steady
-        targets = certifier.thresholds.copy()
+        targets, drafts = certifier.thresholds.copy(), Drafts(view.model)
         for _ in range(PLANS if view.known.any() else 0):
-            hopes, fears = self._hopes(view), self._fears(view)
-            problem = CMDP(
-                view.model.transition,
-                np.concatenate([hopes[None], fears]),
-                targets,
-                initial=view.model.initial,
-                available=view.model.available,
-            )
+            hopes, fears = self._hopes_and_fears(view)
             try:
-                found = plan_unexplained(problem)
+                found = drafts.plan(np.concatenate([hopes[None], fears]), targets)
             except SolverError:
                 return
-            if found.feasible:
-                self.prices, self.potential = np.maximum(found.multipliers, 0.0), found.potential.copy()
+            if found.prices is not None:
+                self.prices, self.potential = found.prices, found.potential
             policy = np.where(view.known[:, None], found.policy, self.baseline)
             tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self.biases)
             self.biases = _biases(tried)
@@ -153,15 +161,16 @@ class CertifiedPlans:
     def _lowered(self, certifier: Certifier, view: View) -> Iterator[Certified]:
         """Yield plans for thresholds lower by margins, as far as they are certified, and correct the margins."""
         margins, certified, failed = self.margins, None, np.zeros(self.margins.size)
+        drafts = Drafts(view.model)
         for _ in range(MARGIN_PLANS):
             try:
-                found = plan_unexplained(view.model.with_thresholds(certifier.thresholds - margins))
+                found = drafts.plan(view.model.costs, certifier.thresholds - margins)
             except SolverError:
                 break
             if not found.feasible:
                 margins = 0.5 * (margins + failed)
                 continue
-            self.potential = found.potential.copy()
+            self.potential = self.potential if found.prices is None else found.potential
             tried = certifier.bound_tightly(found.policy, view, self.biases)
             self.biases = _biases(tried)
             over = np.array([case.bound for case in tried.cases]) - certifier.thresholds

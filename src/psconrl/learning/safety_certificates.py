@@ -59,30 +59,49 @@ class Certifier:
 
         ``within``: stop once it is known on which side of the thresholds the bounds lie.
         """
-        sweeps = BOUND_SWEEPS if within else TIGHT_SWEEPS
-        cases = [
-            worst_average(
-                policy, view.costs[i], view.distributions, tau, relying, self.spans[i], biases[i], sweeps, view.paid[i]
-            )
-            for i, tau in enumerate(self.thresholds if within else np.full(self.thresholds.size, -np.inf))
-        ]
+        limits = self.thresholds if within else np.full(self.thresholds.size, -np.inf)
+        cases = [self._bounded(policy, relying, view, i, tau, biases[i]) for i, tau in enumerate(limits)]
         return Certified(policy, relying, tuple(cases))
+
+    def certified_or_none(self, policy: Floats, relying: Bools, view: View, biases: Floats) -> Certified | None:
+        """Return a policy with its certificate, or None as soon as a constraint cannot be certified."""
+        cases = []
+        for i, tau in enumerate(self.thresholds):
+            cases.append(self._bounded(policy, relying, view, i, tau, biases[i]))
+            if cases[-1].bound > tau:
+                return None
+        return Certified(policy, relying, tuple(cases))
+
+    def _bounded(self, policy: Floats, relying: Bools, view: View, i: int, limit: float, bias: Floats) -> WorstCase:
+        """Bound the average of constrained cost i; without a finite limit, with few sweeps."""
+        sweeps = BOUND_SWEEPS if limit > -np.inf else TIGHT_SWEEPS
+        return worst_average(
+            policy, view.costs[i], view.distributions, limit, relying, self.spans[i], bias, sweeps, view.paid[i]
+        )
 
     def holds(self, tried: Certified) -> bool:
         """True if every constraint is certified."""
         return all(case.bound <= tau for case, tau in zip(tried.cases, self.thresholds, strict=True))
 
     def mixed(self, policy: Floats, view: View, biases: Floats) -> Certified | None:
-        """Mix a policy with just enough of the baseline to certify it, where the baseline is known."""
+        """Mix a policy with just enough of the baseline to certify it, where the baseline is known.
+
+        None if even the largest share of the baseline that would be tried is not enough.
+        """
         safe = np.where(view.own[:, None], self.baseline, policy)
-        least, most, found = 0.0, 1.0, None
-        for _ in range(HALVINGS):
+
+        def with_share(share: float) -> Certified | None:
+            return self.certified_or_none((1.0 - share) * policy + share * safe, ~view.known, view, biases)
+
+        least, most = 0.0, 1.0 - 0.5**HALVINGS
+        found = with_share(most)
+        for _ in range(HALVINGS if found is not None else 0):
             share = 0.5 * (least + most)
-            tried = self.certify((1.0 - share) * policy + share * safe, ~view.known, view, biases)
-            if self.holds(tried):
-                most, found = share, tried
-            else:
+            tried = with_share(share)
+            if tried is None:
                 least = share
+            else:
+                most, found = share, tried
         return found
 
     def towards(self, found: Certified, other: Floats, most: Floats | float = 1.0) -> Certified:

@@ -17,7 +17,7 @@ from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.candidate import Candidate
+from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
@@ -48,7 +48,7 @@ def repairs(
         if (exact.gains[1:, states[0]] <= part.thresholds).all():  # with ties, one class alone may attain the bound
             policy = driven_to(part, candidate.policy, states)
             yield policy, evaluate_policy(part, policy).occupancy, candidate.note
-    ties = optimal_actions(problem, candidate)
+    ties = optimal_actions(problem, candidate.dual)
     for share in TIED_SHARES:
         tied = connected(part, problem, ties, (), share)
         if tied is not None:
@@ -71,9 +71,8 @@ def driven_to(part: CMDP, policy: Floats, states: Ints) -> Floats:
     return np.where(inside[:, None], policy, one_hot(onward, part.n_actions))
 
 
-def optimal_actions(problem: Problem, candidate: Candidate) -> Bools:
+def optimal_actions(problem: Problem, dual: Dual) -> Bools:
     """Return the actions (S, A) that are optimal at the shadow prices, up to rounding."""
-    dual = candidate.dual
     moved = problem.transition.drift(dual.potential, dual.low_potential)
     lost = problem.priced(np.append(1.0, dual.multipliers)) + moved
     tolerance = TIED_ACTION * (1.0 + np.abs(dual.potential))
