@@ -125,6 +125,7 @@ class CertifiedPlans:
             if certifier.holds(steady):
                 yield steady
         targets, drafts = certifier.thresholds.copy(), Drafts(view.model)
+        planned, over = None, np.zeros(targets.size)
         for _ in range(PLANS if view.known.any() else 0):
             hopes, fears = self._hopes_and_fears(view)
             try:
@@ -133,16 +134,20 @@ class CertifiedPlans:
                 return
             if found.prices is not None:
                 self.prices, self.potential = found.prices, found.potential
-            policy = np.where(view.known[:, None], found.policy, self.baseline)
-            tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self.biases)
-            self.biases = _biases(tried)
-            over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
-            if certifier.holds(tried):
-                yield tried
-            else:
-                mixed = certifier.mixed(tried.policy, view, self.biases)
-                if mixed is not None:
-                    yield mixed
+            if planned is None or not np.array_equal(planned, found.policy):
+                planned = found.policy
+                policy = np.where(view.known[:, None], planned, self.baseline)
+                tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self.biases)
+                self.biases = _biases(tried)
+                over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
+                if certifier.holds(tried):
+                    yield tried
+                else:
+                    mixed = certifier.mixed(tried.policy, view, self.biases)
+                    if mixed is not None:
+                        yield mixed
+            elif not found.feasible:
+                return  # nor is it for lower thresholds
             targets = np.minimum(certifier.thresholds, targets - over)
 
     def _within_certificates(self, certifier: Certifier, alone: Certified, view: View) -> Iterator[Certified]:

@@ -68,10 +68,10 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
     ``means`` (m+1, S, A): of the costs; ``highest`` (m, S, A): upper bounds of the constrained ones.
     """
     S, A = counts.n_states, counts.n_actions
-    distributions = Intervals.of(counts, log_inverse)
+    seen, visits = counts.moves, counts.visits
+    distributions = Intervals.of_moves(seen, visits, log_inverse)
     pairs: Bools = (distributions.doubtful <= KNOWN_MASS).reshape(S, A)
     known, own = _known(pairs, occasion)
-    seen, visits = counts.moves, counts.visits
     times = np.diff(seen.indptr)
     untried = np.flatnonzero(visits == 0)
     # An untried pair has a self-loop; where the plan relies on the baseline, it moves to the most visited state.
@@ -79,9 +79,13 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
     rows = np.concatenate([np.repeat(np.arange(S * A), times), untried])
     columns = np.concatenate([seen.indices, home])
     data = np.concatenate([seen.data / np.repeat(visits, times), np.ones(untried.size)])
-    matrix = csr_array((data, (rows, columns)), shape=(S * A, S))
+    if S * S * A <= SAFE_DENSE_ENTRIES:
+        matrix = np.zeros((S * A, S))
+        matrix[rows, columns] = data
+    else:
+        matrix = csr_array((data, (rows, columns)), shape=(S * A, S))
     model = CMDP(
-        matrix.toarray() if S * S * A <= SAFE_DENSE_ENTRIES else matrix,
+        matrix,
         means,
         occasion.thresholds,
         initial=occasion.state,

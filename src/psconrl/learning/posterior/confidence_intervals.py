@@ -16,8 +16,9 @@ Only observed successors are stored; all other successors of a pair share one bo
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Places
+from psconrl.arrays import Floats, Ints, Places
 from psconrl.kernels.intervals import fill_ends, fill_intervals
 from psconrl.learning.posterior.counts import Counts
 
@@ -34,9 +35,13 @@ class Intervals(NamedTuple):
     @classmethod
     def of(cls, counts: Counts, log_inverse: float) -> "Intervals":
         r"""Return the intervals given the counts, with :math:`\log(1/\delta')`."""
-        seen = counts.moves
-        low, high, unseen = np.empty(seen.nnz), np.empty(seen.nnz), np.empty(counts.visits.size)
-        fill_intervals(seen.indptr, seen.data, counts.visits, log_inverse, low, high, unseen)
+        return cls.of_moves(counts.moves, counts.visits, log_inverse)
+
+    @classmethod
+    def of_moves(cls, seen: csr_array, visits: Ints, log_inverse: float) -> "Intervals":
+        """Return the same, given the visits (S*A, S) of transitions and those (S*A,) of pairs."""
+        low, high, unseen = np.empty(seen.nnz), np.empty(seen.nnz), np.empty(visits.size)
+        fill_intervals(seen.indptr, seen.data, visits, log_inverse, low, high, unseen)
         return cls(seen.indptr, seen.indices, low, high, unseen)
 
     @property
