@@ -78,3 +78,11 @@ def test_models_of_several_end_components_are_planned_with_a_proof():
     model = CMDP(transition, costs=[[[0, 0], [1, 1], [2, 2]]])
     draft = Drafts(model).plan(model.costs, model.thresholds)
     assert draft.policy[0].tolist() == [1.0, 0.0]
+
+
+def test_prices_without_an_upper_bound_are_left_out():
+    """At the least possible average of the constrained cost, any large price is a shadow price."""
+    model = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], costs=[[[1, 1], [0, 0]], [[0, 0], [1e-6, 1e-6]]], thresholds=[0])
+    draft = Drafts(model).plan(np.array([[[1.0, 1], [0, 0]], [[0, 0], [1e-12, 1e-12]]]), model.thresholds)
+    assert draft.feasible
+    assert draft.prices is None

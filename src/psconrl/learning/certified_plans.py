@@ -11,6 +11,7 @@ bounds meet the thresholds; they are kept from episode to episode.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from psconrl.planning.pessimism import largest_means
 from psconrl.products import product
 
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
+CONDONED = 0.9  # share of the priced effect of uncertainty that is subtracted; the rest decides ties for what is known
 OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
 MARGIN_PLANS = 6  # plans for lower thresholds in one episode of a system, at most; two are certified at most
 RAISE, LOWER = 1.05, 0.9  # shares of an excess, and of a distance below a threshold, that a margin is changed by
@@ -54,15 +56,14 @@ class CertifiedPlans:
         ``recovery`` (m, S): the span of the baseline by state, if it is known which states may follow.
         """
         alone = certifier.alone() if recovery is None else certifier.recovering(recovery, view)
-        chosen, last = self._exploring(certifier, alone, view), self.baseline
-        for found in (
-            self._widened(certifier, view) if recovery is None else self._within_certificates(certifier, alone, view)
-        ):
-            tried = self._exploring(certifier, found, view)
-            if tried.hope < chosen.hope:
-                chosen, last = tried, found.policy
+        others = self._widened if recovery is None else partial(self._within_certificates, alone)
+        certified = [alone, *others(certifier, view)]
+        # Their objectives are comparable only at the same prices, those of the last plan.
+        explored = [self._exploring(certifier, found, view) for found in certified]
+        best = min(range(len(explored)), key=lambda k: explored[k].hope)
+        chosen = explored[best]
         if recovery is not None:
-            self.last, self.biases = last, _biases(chosen)
+            self.last, self.biases = certified[best].policy, _biases(chosen)
         self._priced = None
         return chosen
 
@@ -108,7 +109,7 @@ class CertifiedPlans:
             least = -largest_means(view.distributions, -self.potential)
             means = means - OPTIMISM * np.maximum(view.model.transition @ self.potential - least, 0.0).reshape(S, A)
         added = (fears - view.means).reshape(len(self.prices), S * A)
-        return np.asarray(means - product(self.prices, added).reshape(S, A))
+        return np.asarray(means - CONDONED * product(self.prices, added).reshape(S, A))
 
     def _fears(self, view: View) -> Floats:
         """Return the constrained costs (m, S, A) with what uncertainty adds to them."""
@@ -150,7 +151,7 @@ class CertifiedPlans:
                 return  # nor is it for lower thresholds
             targets = np.minimum(certifier.thresholds, targets - over)
 
-    def _within_certificates(self, certifier: Certifier, alone: Certified, view: View) -> Iterator[Certified]:
+    def _within_certificates(self, alone: Certified, certifier: Certifier, view: View) -> Iterator[Certified]:
         """Yield certified policies, each the best that the certificate of another one allows.
 
         The other one is the baseline, the last policy, or a plan for lower thresholds.

@@ -1,9 +1,9 @@
 """Drafts: plans without a proof, for one model with changing costs and thresholds.
 
 An agent that certifies each policy itself before it plays it needs from a plan only the policy, the shadow prices and
-the potential. A draft leaves out the proof and all that serves it: the exact evaluation, the repair of ties, planning
-again on other scales, and the search for the fewest randomised states. What depends on the transitions alone, the
-reachable states and the end components, is found once.
+the potential. A draft leaves out the proof and all that serves it: the exact evaluation, the search for a repair that
+loses nothing, and planning again on other scales. What depends on the transitions alone, the reachable states and the
+end components, is found once.
 """
 
 from functools import cached_property
@@ -22,9 +22,10 @@ from psconrl.planning.methods import guessed_weights
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
+from psconrl.planning.randomisation import fewest_randomised
 from psconrl.planning.repair import between_classes, connected, optimal_actions
 from psconrl.planning.restriction import Restriction
-from psconrl.planning.tolerances import LEAST_GUESS, TIED_SHARES
+from psconrl.planning.tolerances import LARGEST_PRICES, TIED_SHARES
 from psconrl.sizes import PLANNED_DENSE_STATES
 
 # Share of the time in which a draft moves between classes that it mixes. Larger than that of a plan: a draft is played
@@ -37,7 +38,7 @@ class Draft(NamedTuple):
 
     policy: Floats  # (S, A)
     feasible: bool  # whether some policy meets the thresholds; if not, this one has the least excess
-    prices: Floats | None  # (m,) shadow prices; None if infeasible, or if prices have no upper bound
+    prices: Floats | None  # (m,) shadow prices; None if infeasible, or beyond LARGEST_PRICES for the model's own costs
     potential: Floats  # (S,) zero if prices are None
 
 
@@ -74,27 +75,41 @@ class Drafts:
             if found is not None and found.settled:
                 return self._extended(problem, found, costs, thresholds)
         result = plan_unexplained(self._model.with_costs(costs).with_thresholds(thresholds))
-        prices = np.maximum(result.multipliers, 0.0) if result.feasible else None
-        return Draft(result.policy, result.feasible, prices, result.potential)
+        return self._draft(result.policy, result.feasible, result.multipliers, result.potential)
+
+    def _draft(self, policy: Floats, feasible: bool, prices: Floats, potential: Floats) -> Draft:
+        """Return a draft without prices and potential if it is infeasible or these are too large."""
+        if not feasible or not (prices * self._ranges[1:] <= LARGEST_PRICES * self._ranges[0]).all():
+            return Draft(policy, feasible, None, np.zeros(self._model.n_states))
+        return Draft(policy, True, np.maximum(prices, 0.0), potential)
+
+    @cached_property
+    def _ranges(self) -> Floats:
+        """Ranges of the model's own costs, (m+1,)."""
+        met = self._model.costs[:, self._model.available]
+        return np.asarray(met.max(axis=1) - met.min(axis=1))
 
     def _extended(self, problem: Problem, found: Solution, costs: Floats, thresholds: Floats) -> Draft:
         """Return a solution in the user's units and in all states; unreachable ones play an arbitrary action."""
         states, S = self._reached.states, self._model.n_states
         policy = one_hot(self._model.available.argmax(axis=1), self._model.n_actions)
-        potential = np.zeros(S)
-        if not found.feasible or found.weights[0] < LEAST_GUESS:
+        potential, prices = np.zeros(S), np.full(thresholds.size, np.inf)
+        if not found.feasible or found.weights[0] <= 0.0:
             policy[states] = found.policy
-            return Draft(policy, found.feasible, None, potential)
+            return self._draft(policy, found.feasible, prices, potential)
         scaled = found.weights / found.weights[0]
         dual = Dual(scaled[1:], *found.mixture.proof.potential(scaled), None)
         policy[states] = self._in_one_class(problem, found, dual, costs, thresholds)
         prices, potential[states], *_ = problem.scaling.invert_dual(dual, True)
-        return Draft(policy, True, np.maximum(prices, 0.0), potential)
+        return self._draft(policy, True, prices, potential)
 
     def _in_one_class(self, problem: Problem, found: Solution, dual: Dual, costs: Floats, thresholds: Floats) -> Floats:
         """Return the policy, connected by tied actions or at a small loss if it mixes policies of different classes."""
-        if len(found.policies) < 2 or len(chain_of(problem.transition, found.policy).closed_classes()) < 2:
+        if len(found.policies) < 2:
             return found.policy
+        if not _has_classes(problem, found.policy):
+            fewer = fewest_randomised(problem, found)[1]
+            return found.policy if _has_classes(problem, fewer) else fewer
         part = self._part.with_costs(costs[:, self._reached.states]).with_thresholds(thresholds)
         ties = optimal_actions(problem, dual)
         for share in TIED_SHARES:
@@ -103,3 +118,8 @@ class Drafts:
                 return tied[0]
         mixed = connected(part, problem, part.available, found.policies, DRAFT_SHARE)
         return between_classes(part, found.occupancy)[0] if mixed is None else mixed[0]
+
+
+def _has_classes(problem: Problem, policy: Floats) -> bool:
+    """Whether the chain of a policy has several closed classes."""
+    return len(chain_of(problem.transition, policy).closed_classes()) > 1

@@ -15,8 +15,8 @@ and span.
 1. *Widen.* Plan in the empirical model for costs :math:`\tilde c_i = q_i - \hat p \cdot h_i`, which include the effect
    of uncertainty, and certify the plan. If its bound exceeds a threshold, plan again for a threshold lower by the
    excess; finally mix with the safe policy. A policy without a certificate is not played.
-2. *Keep exploring.* The objective is lowered by :math:`\lambda_i (\tilde c_i - c_i)`, with shadow prices
-   :math:`\lambda`, so that uncertainty is not avoided for its own sake. The inequality is linear in the action
+2. *Keep exploring.* The objective is lowered by nine tenths of :math:`\lambda_i (\tilde c_i - c_i)`, with shadow
+   prices :math:`\lambda`, so that uncertainty is avoided only where actions tie. The inequality is linear in the action
    probabilities of a state; its slack there is spent on the least tried action.
 3. *If nothing is certified*, the baseline is played, with that action in a share
 
