@@ -25,7 +25,7 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.randomisation import fewest_randomised
 from psconrl.planning.repair import between_classes, connected, optimal_actions
 from psconrl.planning.restriction import Restriction
-from psconrl.planning.tolerances import LARGEST_PRICES, TIED_SHARES
+from psconrl.planning.tolerances import LARGEST_PRICES
 from psconrl.sizes import PLANNED_DENSE_STATES
 
 # Share of the time in which a draft moves between classes that it mixes. Larger than that of a plan: a draft is played
@@ -111,13 +111,11 @@ class Drafts:
             fewer = fewest_randomised(problem, found)[1]
             return found.policy if _has_classes(problem, fewer) else fewer
         part = self._part.with_costs(costs[:, self._reached.states]).with_thresholds(thresholds)
-        ties = optimal_actions(problem, dual)
-        for share in TIED_SHARES:
-            tied = connected(part, problem, ties, (), share)
-            if tied is not None:
-                return tied[0]
-        mixed = connected(part, problem, part.available, found.policies, DRAFT_SHARE)
-        return between_classes(part, found.occupancy)[0] if mixed is None else mixed[0]
+        for actions, start in ((optimal_actions(problem, dual), ()), (part.available, found.policies)):
+            mixed = connected(part, problem, actions, start, DRAFT_SHARE)
+            if mixed is not None:
+                return mixed[0]
+        return between_classes(part, found.occupancy)[0]
 
 
 def _has_classes(problem: Problem, policy: Floats) -> bool:
