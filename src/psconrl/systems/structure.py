@@ -85,7 +85,9 @@ class Structure:
         matrix = csr_array((data, patterns.successors, patterns.indptr), shape=(self.contexts.size, self.n_states))
         if self.n_states <= SMALL_SAMPLE_STATES:
             return DenseTransition(matrix.toarray())
-        return SparseTransition(matrix)
+        found = SparseTransition(matrix)
+        found.repeats = True  # the sparsity pattern is the same for all parameters
+        return found
 
     def expected_transition(self, table: Floats) -> csr_array:
         """Return the same transitions, (S*A, S), without the work of finding patterns.
