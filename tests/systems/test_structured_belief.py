@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psconrl
+from psconrl.envs.registry import load_system
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.structured import Structured
 from psconrl.systems.events import Event
@@ -219,3 +220,14 @@ def test_bernoulli_noise_with_a_condition_is_zero_elsewhere_and_learned_only_the
     belief = Structured(system.with_unknown().structure)
     found = np.array([[d["slow"][0], d["quick"][0]] for d in draws(belief, counts, number)])
     np.testing.assert_allclose(found.mean(axis=0), [5 / 6, 10 / 11], atol=6 * 0.14 / number**0.5)
+
+
+def test_samples_of_a_large_system_share_one_elimination_order():
+    system = load_system("network", side=12)  # 144 states: samples are sparse, and are planned as such
+    agent = psconrl.PSConRL.of(system, seed=0)
+    orders = []
+    for _ in range(2):
+        agent.begin(0)
+        orders.append(agent.planner._order)
+    assert orders[0].position.size == 144
+    assert orders[1] is orders[0]
