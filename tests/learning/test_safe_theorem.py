@@ -61,7 +61,7 @@ def test_the_program_is_safe_and_optimistic(seed, dense):
     target = min(range(S), key=lambda state: hitting_time(P, state)) if dense else 0
     D = hitting_time(P, target)
 
-    epsilon = ZETA / D * rng.random((S, A))  # as after phase 1
+    epsilon = ZETA / D * rng.random((S, A))  # as after the first phase
     estimate = moved(P, epsilon, rng.random(S))
     assert (np.abs(estimate - P).sum(axis=2) <= epsilon * (1 + 1e-9)).all()
     assert hitting_time(estimate, target) <= 2 * D  # (d): one recurrent class
