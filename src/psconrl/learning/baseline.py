@@ -152,15 +152,6 @@ def as_slack(given: Any, m: int) -> Floats:
     return slack
 
 
-def check_promise(promised: Floats, least: Floats) -> None:
-    """Refuse a slack by which the baseline would cost less on average, (m,), than any round does."""
-    for i in np.flatnonzero(promised < least - STILL * np.maximum(1.0, np.abs(least))):
-        raise AgentError(
-            f"slack is too large: the baseline cannot cost {promised[i]:.6g} a round on average, since no round costs "
-            f"less than {least[i]:.6g} (constraint {i + 1})"
-        )
-
-
 def as_span(given: Any, m: int, n_states: int, *, by_state: bool) -> Floats | None:
     """Return the span for every constraint, (m,), or for every constraint and state, (m, S), after a check.
 
