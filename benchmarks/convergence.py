@@ -70,9 +70,9 @@ def scores(environment: str, agent: str, rounds: int, run: int) -> list[float]:
     model = (ENVIRONMENTS | QUEUES)[environment]()
     best = psconrl.plan(model)
     at = [rounds // 64, rounds // 16, rounds // 4, rounds]
-    made = psconrl.agents.make(
-        agent, model.n_states, model.n_actions, model.thresholds, model.costs, seed=run, horizon=rounds
-    )
+    sizes = (model.n_states, model.n_actions, model.thresholds, model.costs)
+    known = psconrl.agents.known_baseline(model) if agent == "safe" else {}  # the safest policy, its slack and span
+    made = psconrl.agents.make(agent, *sizes, seed=run, horizon=rounds, **known)
     trace = psconrl.simulate(model, made, rounds, seed=10_000 + run, checkpoints=at)
     ends = np.asarray(at)[:, None]
     lost = trace.cumulative[:, 0] - ends[:, 0] * best.certificate.lower

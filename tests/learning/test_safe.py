@@ -615,6 +615,14 @@ def test_bad_input_gets_one_line(change, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("known", [{}, {"costs": [[[0.0, 1.0]] * 3] * 2}])
+def test_a_slack_that_no_policy_can_have_gets_a_warning(known):
+    message = r"cannot cost -0.01 a round on average, since no round costs less than 0 \(constraint 1\)"
+    with pytest.warns(BaselineWarning, match=message):
+        SafeStart(3, 2, [0.2], **(GIVEN | known | {"slack": 0.21}))
+    assert SafeStart(3, 2, [0.2], **(GIVEN | known | {"slack": 0.2})).slack == [0.2]  # warnings are errors here
+
+
 def test_a_plan_is_a_baseline_too():
     cmdp = psconrl.load("chain")
     cautious = plan(cmdp.with_thresholds([0.2]))

@@ -4,11 +4,12 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from psconrl.errors import ConfigError, StoreError
@@ -45,6 +46,7 @@ class SweepOutcome:
 
 
 Progress = Callable[[SweepOutcome], None]
+Finished = SimpleQueue[Future[Result]]
 
 
 def run_sweep(
@@ -163,6 +165,7 @@ def _run_together(
 ) -> tuple[list[Job], int]:
     """Return the jobs lost with the pool, in the order of submission, and how many ran at once."""
     executor = factory()
+    finished: Finished = SimpleQueue()
     pending: dict[Future[Result], Job] = {}
     lost: list[Job] = []
     try:
@@ -170,11 +173,11 @@ def _run_together(
             if stop.asked:
                 break
             try:
-                pending[_submit(executor, job)] = job
+                pending[_submit(executor, job, finished)] = job
             except BrokenProcessPool:
                 lost.append(job)
         while pending:
-            for future in _next_done(pending, stop):
+            for future in _next_finished(finished, stop):
                 job = pending.pop(future)
                 result = _outcome(future, job)
                 if result is None:
@@ -200,7 +203,9 @@ def _run_alone(job: Job, factory: ExecutorFactory, stop: StopRequest) -> Result:
                 "worker processes die as they start: call run_sweep under if __name__ == '__main__': in a script, and "
                 "give it an executor that is not broken"
             ) from None
-        (future,) = _next_done([_submit(executor, job)], stop)
+        finished: Finished = SimpleQueue()
+        _submit(executor, job, finished)
+        (future,) = _next_finished(finished, stop)
         result = _outcome(future, job)
     except BaseException:
         _abandon(executor)
@@ -209,23 +214,32 @@ def _run_alone(job: Job, factory: ExecutorFactory, stop: StopRequest) -> Result:
     return result or failure(job, "BrokenProcessPool: the process died while running it (out of memory?)")
 
 
-def _submit(executor: Executor, job: Job) -> Future[Result]:
+def _submit(executor: Executor, job: Job, finished: Finished) -> Future[Result]:
+    """Submit a job; its future is put into the queue when it has finished or is cancelled."""
     try:
-        return executor.submit(execute, job)
+        future = executor.submit(execute, job)
     except BrokenProcessPool:
         raise
     except RuntimeError as error:
         raise ConfigError(f"the executor accepts no runs: {error}") from None
+    future.add_done_callback(finished.put)
+    return future
 
 
-def _next_done(pending: Collection[Future[Result]], stop: StopRequest) -> list[Future[Result]]:
-    """Wait for and return the futures that are done, cancelled ones last. Ctrl-C is raised while no lock is held."""
-    while True:
-        done, _ = wait(pending, 0 if stop.asked else LOOK_SECONDS, FIRST_COMPLETED)
-        done |= {future for future in pending if future.cancelled()}  # wait does not always report these
-        if done:
-            return sorted(done, key=Future.cancelled)
-        stop.check()
+def _next_finished(finished: Finished, stop: StopRequest) -> list[Future[Result]]:
+    """Wait for a future to finish, and return all that have, cancelled ones last.
+
+    A queue takes the same time however many are pending; ``concurrent.futures.wait`` looks at each of them.
+    """
+    found: list[Future[Result]] = []
+    while not found:
+        try:
+            found.append(finished.get(timeout=0 if stop.asked else LOOK_SECONDS))
+        except Empty:
+            stop.check()
+    while not finished.empty():
+        found.append(finished.get_nowait())
+    return sorted(found, key=Future.cancelled)
 
 
 def _outcome(future: Future[Result], job: Job) -> Result | None:

@@ -14,12 +14,13 @@ function is
 the most the baseline can overspend before it is stopped. A smaller slack gives a smaller span.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError
+from psconrl.errors import AgentError, BaselineWarning
 from psconrl.learning.checks import as_amounts, as_distributions, as_numbers, need_all_actions
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
@@ -150,6 +151,17 @@ def as_slack(given: Any, m: int) -> Floats:
     if not (slack > 0).all():
         raise AgentError(f"slack must be above 0: by how much the baseline stays below each limit; got {given!r}")
     return slack
+
+
+def warn_of_impossible_slack(promised: Floats, least: Floats) -> None:
+    """Warn if the averages promised for the baseline, (m,), are below the least costs of any round, (m,)."""
+    for i in np.flatnonzero(promised < least - STILL * np.maximum(1.0, np.abs(least))):
+        warnings.warn(
+            f"slack is too large: the baseline cannot cost {promised[i]:.6g} a round on average, since no round costs "
+            f"less than {least[i]:.6g} (constraint {i + 1}); nothing that this agent certifies can be trusted",
+            BaselineWarning,
+            stacklevel=3,
+        )
 
 
 def as_span(given: Any, m: int, n_states: int, *, by_state: bool) -> Floats | None:

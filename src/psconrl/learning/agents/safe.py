@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, BaselineWarning, StructureWarning
 from psconrl.kernels import special
-from psconrl.learning.baseline import as_baseline, as_slack, as_span
+from psconrl.learning.baseline import as_baseline, as_slack, as_span, warn_of_impossible_slack
 from psconrl.learning.certified_plans import CertifiedPlans
 from psconrl.learning.checks import (
     as_failure_probability,
@@ -116,6 +116,10 @@ class SafeStart(SystemAgent):
             )
         self.schedule: Schedule = self._part("schedule", schedule)
         self._promised: Floats = self.thresholds - self.slack  # upper bounds of the baseline's average costs
+        if self.costs is not None:
+            warn_of_impossible_slack(self._promised, self.costs[1:].min(axis=(1, 2)))
+        elif self.ranges is not None:
+            warn_of_impossible_slack(self._promised, self.ranges[1:, 0])
         self._plans = CertifiedPlans(self.baseline, m)
         self._spans: Floats = np.zeros(m)  # of the proof for the present episode
         self.excess: Floats = np.zeros(m)  # cumulative excess over the thresholds

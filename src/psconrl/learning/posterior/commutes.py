@@ -12,6 +12,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
+from psconrl.kernels.trips import follow
 from psconrl.learning.checks import saved_floats
 
 TABLES = ("rewards", "lengths", "trips", "began", "earned_before")  # (S, S) each
@@ -27,12 +28,12 @@ class Commutes:
     """
 
     def __init__(self, n_states: int) -> None:
-        shape = (n_states, n_states)
-        self.rewards: Floats = np.zeros(shape)  # of completed trips from s to s'
-        self.lengths: Floats = np.zeros(shape)  # rounds of these trips
-        self.trips: Floats = np.zeros(shape)  # their number
-        self.began: Floats = np.zeros(shape)  # the round in which the trip in progress began,
-        self.earned_before: Floats = np.zeros(shape)  # and the sum of rewards before it
+        self._tables: Floats = np.zeros((len(TABLES), n_states, n_states))  # as in the kernel; the names below are views
+        self.rewards: Floats = self._tables[0]  # of completed trips from s to s'
+        self.lengths: Floats = self._tables[1]  # rounds of these trips
+        self.trips: Floats = self._tables[2]  # their number
+        self.began: Floats = self._tables[3]  # the round in which the trip in progress began,
+        self.earned_before: Floats = self._tables[4]  # and the sum of rewards before it
         self.last_visits: Floats = np.full(n_states, -1.0)  # -1 before the first
         self.rounds = 0
         self.earned = 0.0  # sum of all rewards
@@ -40,25 +41,9 @@ class Commutes:
 
     def add(self, states: Ints, successors: Ints, rewards: Floats) -> None:
         """Add rounds (n,) in their order. If the state was changed from outside, trips in progress do not count."""
-        for state, successor, reward in zip(states.tolist(), successors.tolist(), rewards.tolist(), strict=True):
-            if state != self.awaited:
-                self.last_visits.fill(-1.0)
-            if self.last_visits[state] < 0.0 or self.last_visits[state] < self.rounds - 1:
-                self._arrive(state)
-            self.last_visits[state] = self.rounds
-            self.rounds += 1
-            self.earned += reward
-            self.awaited = successor
-
-    def _arrive(self, state: int) -> None:
-        """End the trips to a state from all states visited since, and begin those back."""
-        since = self.last_visits[state]
-        origins = np.flatnonzero(self.last_visits > since)
-        self.rewards[origins, state] += self.earned - self.earned_before[origins, state]
-        self.lengths[origins, state] += self.rounds - self.began[origins, state]
-        self.trips[origins, state] += 1.0
-        targets = slice(None) if since < 0.0 else origins
-        self.began[state, targets], self.earned_before[state, targets] = self.rounds, self.earned
+        before = (self.rounds, self.earned, self.awaited)
+        after = follow(states, successors, rewards, self._tables, self.last_visits, *before)
+        self.rounds, self.earned, self.awaited = after
 
     def differences(self) -> Floats:
         """Return estimates (S, S) of h(s) - h(s'), with the mean reward as gain; 0 where there was no trip.
@@ -85,7 +70,7 @@ class Commutes:
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         for name in TABLES:
-            setattr(self, name, saved_floats(state[name], self.trips.shape, name))
+            getattr(self, name)[...] = saved_floats(state[name], self.trips.shape, name)
         self.last_visits = saved_floats(state["last_visits"], self.last_visits.shape, "last_visits")
         self.rounds, self.awaited = int(state["rounds"]), int(state["awaited"])
         self.earned = float(saved_floats(state["earned"], (), "earned"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
+from psconrl.kernels.balls import move_to_first
 from psconrl.kernels.occupancy import one_hot
 from psconrl.kernels.sorting import argsort
 from psconrl.markov.chain import DenseChain
@@ -30,14 +31,7 @@ def least_in_ball(p_bar: Floats, radius: Floats, values: Floats) -> Floats:
     [[0.5, 0.3, 0.2]]
     """
     order = argsort(np.ascontiguousarray(values, dtype=np.float64))
-    best, worst_first = order[0], order[:0:-1]
-    gained = np.minimum(p_bar[:, best] + radius / 2.0, 1.0)
-    others = p_bar[:, worst_first]
-    before = np.cumsum(others, axis=1) - others
-    taken = np.clip((gained - p_bar[:, best])[:, None] - before, 0.0, others)
-    moved = np.empty_like(p_bar)
-    moved[:, best], moved[:, worst_first] = gained, others - taken
-    return moved
+    return move_to_first(np.ascontiguousarray(p_bar), np.ascontiguousarray(radius), order)
 
 
 class BallValues(NamedTuple):
