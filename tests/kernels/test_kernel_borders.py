@@ -9,6 +9,7 @@ import pytest
 from psconrl.kernels import (
     aggregation,
     attractor,
+    balls,
     best_rows,
     boxes,
     closed_classes,
@@ -40,6 +41,7 @@ from psconrl.kernels import (
     sparse_improvement,
     successors,
     transient,
+    trips,
     visits,
 )
 from psconrl.kernels.transitions import Rows
@@ -311,6 +313,14 @@ CALLS = [
       "favoured": 0, "least": 0.0, "same": 0.0}, ({"policy": ints(0, 1)}, {"policy": ints(0, -1)}, {"favoured": 2})),
     (boxes.likeliest_first, {**BOX, "policy": ints(0, 0)},
      ({"policy": ints(0, 1)}, {"high": ones(1, 2)}, {"low": ones(2, 0), "high": ones(2, 0), "policy": ints()})),
+    (balls.move_to_first, {"p_bar": ones(1, 2), "radius": ones(1), "order": ints(0, 1)},
+     ({"radius": ones(2)}, {"order": ints(0)}, {"order": ints(0, 2)}, {"order": ints(-1, 0)},
+      {"p_bar": ones(1, 0), "order": ints()})),
+    (trips.follow,
+     {"states": ints(0, 1), "successors": ints(1, 0), "rewards": ones(2), "tables": np.zeros((5, 2, 2)),
+      "last_visits": -ones(2), "rounds": 0, "earned": 0.0, "awaited": -1},
+     ({"states": ints(0, 2)}, {"states": ints(0, -1)}, {"successors": ints(1)}, {"rewards": ones(1)},
+      {"tables": np.zeros((4, 2, 2))}, {"tables": np.zeros((5, 2, 1))}, {"last_visits": -ones(1)})),
     (best_rows.BestRows, BOX, ({"high": ones(1, 2)}, {"low": ones(2, 0), "high": ones(2, 0)}, {"low": ones(3, 2)})),
     (optimism.optimistic_horizon,
      {"box": BEST, "costs": ones(1, 2), "weights": ones(1), "horizon": 2, "start": 0},

@@ -28,7 +28,7 @@ class Commutes:
     """
 
     def __init__(self, n_states: int) -> None:
-        self._tables: Floats = np.zeros((len(TABLES), n_states, n_states))  # as in the kernel; the names below are views
+        self._tables: Floats = np.zeros((len(TABLES), n_states, n_states))  # as in the kernel
         self.rewards: Floats = self._tables[0]  # of completed trips from s to s'
         self.lengths: Floats = self._tables[1]  # rounds of these trips
         self.trips: Floats = self._tables[2]  # their number

@@ -244,7 +244,7 @@ class Howard(Oracle[Column]):
             home[members] = k
         order = sorted(range(len(classes)), key=lambda k: (prices[k] > cheap, k != home[self._reference], prices[k]))
         for k in order:
-            driven = attractor_policy(P, self.problem.available, np.isin(states, classes[k]), policy, least)
+            driven = attractor_policy(P, self.problem.available, home == k, policy, least)
             if len(chain_of(P, driven).closed_classes(least)) == 1:
                 return driven
-        return attractor_policy(P, self.problem.available, np.isin(states, classes[order[0]]), policy, least)
+        return attractor_policy(P, self.problem.available, home == order[0], policy, least)
