@@ -7,6 +7,7 @@ paired t-tests, corrected for the number of pairs (Bonferroni), and are not give
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.stats import t as student
@@ -98,7 +99,10 @@ def without_interval(mean: float) -> MeanInterval:
     return MeanInterval(np.asarray(mean), np.asarray(np.nan), np.asarray(np.nan))
 
 
+@cache
 def resample_weights(runs: int) -> Floats:
     """Return the weight of every run in each resample, (resamples, runs), which depend on the number of runs only."""
     rng = np.random.default_rng(0)
-    return np.asarray(rng.multinomial(runs, np.full(runs, 1.0 / runs), size=RESAMPLES) / runs)
+    weights = np.asarray(rng.multinomial(runs, np.full(runs, 1.0 / runs), size=RESAMPLES) / runs)
+    weights.flags.writeable = False
+    return weights
