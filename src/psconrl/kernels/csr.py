@@ -53,7 +53,7 @@ def gathered(
         raise ValueError("there is no such state")
     entries: cython.Py_ssize_t = n if probability > 0.0 else 0
     for i in range(n):
-        entries += indptr[rows[i] + 1] - indptr[rows[i]]
+        entries += cython.cast(cython.Py_ssize_t, indptr[rows[i] + 1] - indptr[rows[i]])
     if entries > _MOST_ENTRIES:
         raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.empty(n + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)

@@ -37,7 +37,7 @@ def moves_away(
     most: cython.Py_ssize_t = 0
     for i in range(n):
         p: cython.Py_ssize_t = pairs[i]
-        most += indptr[p + 1] - indptr[p]
+        most += cython.cast(cython.Py_ssize_t, indptr[p + 1] - indptr[p])
     if most >= 2**31:
         raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.zeros(n + 1, np.intc), np.empty(most, np.intc), np.empty(most)
