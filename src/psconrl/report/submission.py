@@ -22,9 +22,8 @@ from psconrl.report.growth import early_checkpoint
 from psconrl.report.sensitivity import Hyperparameter
 
 FACTS = ("cost_names", "thresholds", "optimum", "prices")  # of an environment, which a submission has
-SAME_BOARD = (
-    1e-6  # relative difference of exact values, or of uniform play, up to which two submissions are of one board
-)
+# The relative difference of exact values, or of uniform play, up to which two submissions are of one board.
+SAME_BOARD = 1e-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
