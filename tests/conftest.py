@@ -25,7 +25,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 # `make test`.
-settings.register_profile("part", settings.get_profile("psconrl"), max_examples=40)
+settings.register_profile("part", settings.get_profile("psconrl"), max_examples=30)
 # `make test-slow`: new examples at every run, and twenty times as many.
 settings.register_profile("explore", settings.get_profile("psconrl"), derandomize=False, max_examples=2000)
 settings.load_profile("psconrl")

@@ -152,6 +152,7 @@ def test_the_radius_is_an_option_too(option):
     assert done.exit_code == 0
 
 
+@pytest.mark.full
 def test_a_run_that_plans_in_the_background_says_so_and_keeps_no_file(tmp_path):
     shown = run("learn", "queue", "--horizon", "500", "--background", "--emission", "deterministic")
     assert shown.exit_code == 0, shown.output

@@ -337,6 +337,7 @@ def test_what_cannot_be_a_continuing_task_is_refused():
 # Many copies at once
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_averages_on_many_copies_agree_with_the_exact_ones():
     cmdp = psconrl.load("marsrover-4x4", slip=0.1)

@@ -408,6 +408,7 @@ def test_the_papers_experiments_with_other_agents(own):
         paper.with_agents(["fha", "fha"])
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("no_processes", "no_maps")
 def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
     with pytest.raises(SystemExit) as stop:

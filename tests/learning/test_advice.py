@@ -155,6 +155,7 @@ def test_a_plan_whose_averages_say_little_of_the_run():
     assert hindsight(agent, 0) == []
 
 
+@pytest.mark.full
 def test_a_hundred_runs_that_need_no_hindsight(full):
     for name in ("marsrover-4x4", "queue", "riverswim", "inventory", "garnet"):
         model = psconrl.load(name)

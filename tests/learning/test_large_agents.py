@@ -356,6 +356,7 @@ def test_labels_with_something_that_is_no_number_are_refused():
     assert len(agent.states) == 0
 
 
+@pytest.mark.full
 def test_what_helps_against_slowness_is_not_what_was_done_already():
     many = network(side=320)
     support = csr_array(many.transition.csr() > 0, dtype=float)

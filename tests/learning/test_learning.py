@@ -135,6 +135,7 @@ def test_gamma_variates_follow_their_distribution(shape):
     assert stats.kstest(u, "uniform").pvalue > 1e-4
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_posterior_calibration():
     """If the truth comes from the prior, its rank among posterior draws is uniform, for any functional.

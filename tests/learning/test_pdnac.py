@@ -107,6 +107,7 @@ def test_an_epoch_is_that_of_the_slow_loop():
     assert agent.multipliers[0] == pytest.approx(np.clip(1.5 - 0.25 * eta[1], 0.0, agent.ceilings[0]))
 
 
+@pytest.mark.full
 def test_the_direction_is_the_advantage():
     """A natural gradient of a softmax table is the advantage, up to a number for every state."""
     options = {"H": 20_000, "critic_rate": 0.01, "actor_rate": 0.01, "longest": 64, "alpha": 1.0}

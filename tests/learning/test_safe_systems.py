@@ -218,6 +218,7 @@ def test_noises_and_blocks_have_half_of_delta_each(system, shares):
         assert number is None or log_inverse == pytest.approx(math.log(number / 0.05))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_noises_and_blocks_are_in_their_sets_as_often_as_they_say_however_long_one_looks(full):
     """60 runs of 300 rounds, or 20, checked after every tenth, delta .3: more than the bound has probability 1e-4."""

@@ -234,6 +234,7 @@ def test_where_levels_fail_a_factorisation_is_next(monkeypatch):
     np.testing.assert_allclose(found.gains, wanted.gains, atol=1e-10)
 
 
+@pytest.mark.full
 def test_a_chain_of_two_wells_is_solved_or_refused():
     """Twenty thousand states, and a way between the wells that is taken once in 1e12 steps."""
     n = 20_000

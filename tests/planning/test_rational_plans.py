@@ -294,6 +294,7 @@ def test_ordinary_plans_need_no_rational_arithmetic():
         assert p.method == "mixture"
 
 
+@pytest.mark.full
 def test_one_constraint_needs_one_randomised_state(full):
     """Policies that differ in every state: the pair in between differs in one, with the same averages."""
     for seed in range(6 if full else 1):

@@ -337,6 +337,7 @@ def reproduced(capsys, *arguments):
     return code, " ".join((printed.out + printed.err).split())
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("no_processes", "no_maps")
 def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(TINY))

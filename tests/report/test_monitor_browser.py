@@ -130,6 +130,7 @@ def test_a_chart_is_saved_from_the_page(shown, tmp_path):
         assert shown.errors() == []
 
 
+@pytest.mark.full
 def test_a_file_of_another_kind_is_said_on_the_page(shown, tmp_path):
     path = tmp_path / "learning.csv"
     with serving(path) as server:
@@ -144,6 +145,7 @@ def test_a_file_of_another_kind_is_said_on_the_page(shown, tmp_path):
         becomes(lambda: fact(shown, "episodes"), str(len(EVENTS)))
 
 
+@pytest.mark.full
 def test_a_sweep_is_followed_too(shown, tmp_path):
     path = tmp_path / "results.db"
     jobs = parse_spec(SPEC).jobs()

@@ -80,6 +80,7 @@ def test_hands_and_their_numbers_are_those_of_gymnasium(example):
     assert all(table.states.number(hand) == example.number(*hand) for hand in [*example.HANDS, example.OVER])
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_plan_is_worth_the_same_on_gymnasiums_table(example):
     """5 standard errors from 20 blocks: false-alarm rate 8e-5 a number, at a fixed seed."""

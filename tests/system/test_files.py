@@ -156,6 +156,7 @@ for command in {commands!r}:
 """
 
 
+@pytest.mark.full
 def test_commands_on_a_full_disk_leave_nothing_half_done(tmp_path):
     """A limit on file size, which a writer sees like a full disk."""
     spec = '[experiments.counterexample]\nagents = ["uniform"]\nhorizon = 200\nreplicates = 2\n'
