@@ -59,7 +59,7 @@ def follow(
             if state != awaited:
                 for other in range(S):
                     last_visits[other] = -1.0
-            if last_visits[state] < 0.0 or last_visits[state] < rounds - 1:
+            if last_visits[state] < 0.0 or last_visits[state] < rounds - 1:  # a stay ends and begins no trip
                 _arrive(state, rounds, earned, tables, last_visits)
             last_visits[state] = rounds
             rounds += 1
