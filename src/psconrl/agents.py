@@ -27,14 +27,24 @@ from psconrl.learning.agents.ucrl2 import UCRL2
 from psconrl.learning.agents.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.agents.uniform import Uniform
 from psconrl.learning.baseline import known_baseline
+from psconrl.learning.observed_baseline import observed_baseline
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
-from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unconstrained, Uniformly
-from psconrl.learning.parts.ledger import Balance, Ledger, Repay
+from psconrl.learning.parts.doubt import Budget, Doubt
+from psconrl.learning.parts.fallbacks import (
+    Explore,
+    Fallback,
+    LeastExcess,
+    RarelyExplore,
+    Unconstrained,
+    Uniformly,
+)
+from psconrl.learning.parts.ledger import Balance, Gradual, Ledger, Repay
 from psconrl.learning.parts.planning_horizons import Endless, PlanningHorizon, Proportional
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import (
     Doubling,
     EveryRound,
+    Growing,
     LengthOnly,
     Ouyang,
     Published,
@@ -48,7 +58,7 @@ from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, 
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.tied import Tied
-from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, FlooredCounts
+from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, Doubted, FlooredCounts
 from psconrl.learning.registry import make_agent as make
 from psconrl.learning.runtime.adapter import adapt
 
@@ -69,11 +79,14 @@ __all__ = [
     "Balance",
     "Belief",
     "Bernstein",
+    "Budget",
     "Candidates",
     "Commitment",
     "CostBelief",
     "Dirichlet",
     "Doubling",
+    "Doubt",
+    "Doubted",
     "Draws",
     "EmpiricalMeans",
     "Endless",
@@ -82,6 +95,8 @@ __all__ = [
     "Fallback",
     "FixedPolicy",
     "FlooredCounts",
+    "Gradual",
+    "Growing",
     "Hoeffding",
     "LagrangianPSRL",
     "LearnedMass",
@@ -95,6 +110,7 @@ __all__ = [
     "Published",
     "Radius",
     "RandomisedPlan",
+    "RarelyExplore",
     "Repay",
     "SafeStart",
     "SampledCosts",
@@ -114,4 +130,5 @@ __all__ = [
     "adapt",
     "known_baseline",
     "make",
+    "observed_baseline",
 ]

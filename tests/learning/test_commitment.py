@@ -94,6 +94,128 @@ def test_a_dear_move_waits_until_the_balance_is_worth_it():
     assert WhenSlow().choose(free) == 1
 
 
+def with_constraints(plan, costs, thresholds, prices, balance):
+    """Return a plan with these constraints, (m, S, A), in place of its own; all are in units of 4."""
+    m = len(thresholds)
+    averages = [[0.0, *costs[:, 0, 0]], [1.0, *costs[:, 1, 0]]]
+    return replace(
+        plan,
+        costs=np.concatenate([plan.costs[:1], costs]),
+        thresholds=np.array(thresholds),
+        columns=plan.columns._replace(prices=np.array(prices), averages=np.array(averages)),
+        balance=np.array(balance),
+        observed=np.full(m, 4.0),
+    )
+
+
+@pytest.mark.parametrize("balance", [-300.0, -5.0, 5.0, 300.0])
+@pytest.mark.parametrize("state", [0, 1])
+def test_a_constraint_stated_twice_counts_once_however_its_price_is_divided(state, balance):
+    """Moving costs 3 of the objective once, so that patience matters as well."""
+    alone = replace(plan_of(state, balance), rounds=990)
+    alone.costs[0, 0, 1] = 3.0
+    try:
+        for prices in ([0.25, 0.0], [0.0, 0.25], [0.1, 0.15]):
+            twice = with_constraints(alone, COSTS[[1, 1]], [2.0, 2.0], prices, [balance, balance])
+            assert WhenSlow().choose(twice) == WhenSlow().choose(alone)
+    finally:
+        alone.costs[0, 0, 1] = 0.0
+
+
+@pytest.mark.parametrize("state", [0, 1])
+@pytest.mark.parametrize("balance", [-5.0, 5.0])
+def test_the_credit_of_a_free_constraint_changes_nothing(state, balance):
+    """Regression: a second limit that never binds made the violation of the first linear."""
+    plan = plan_of(state, balance)
+    for other, credit in ((COSTS[1], -1e6), (4.0 - COSTS[1], -1e6), (4.0 - COSTS[1], -201.0)):
+        free = with_constraints(plan, np.stack([COSTS[1], other]), [2.0, 4.0], [0.25, 0.0], [balance, credit])
+        assert free.weights.tolist() == [1.0, 0.0]
+        assert WhenSlow().choose(free) == WhenSlow().choose(plan)
+
+
+def test_a_debt_of_a_free_constraint_counts():
+    """In state 0 the free cost is 0, in state 1 it is 4, and its threshold is 3.
+
+    Staying in 0 leaves a balance of (5 + 200) / 4 = 51.25 of the limited cost, and moving to 1 one of (5 - 196) / 4 =
+    -47.75. But moving raises the balance of the free one by (396 - 300) / 4 = 24: beyond 51.25 if its debt exceeds 109.
+    """
+    costs = np.stack([COSTS[1], 4.0 - COSTS[1]])
+    for debt, wanted in ((108.5, 1), (109.5, 0)):
+        plan = with_constraints(plan_of(0, 5.0), costs, [2.0, 3.0], [0.25, 0.0], [5.0, debt])
+        assert WhenSlow().choose(plan) == wanted
+
+
+def test_a_promise_about_a_free_constraint_may_be_broken_unless_it_is_in_debt():
+    """A free cost that differs from its promise is no reason to commit; one that is overspent is."""
+    free = np.array([[4.0, 4.0], [0.0, 0.0]])
+    even = np.full((2, 2), 2.0)  # the limited cost, whose promise is always kept
+    for balance, commits in ((-1000.0, False), (1000.0, True)):
+        plan = with_constraints(plan_of(0, 0.0), np.stack([even, free]), [2.0, 3.0], [0.25, 0.0], [0.0, balance])
+        assert (WhenSlow().choose(plan) is not None) == commits
+
+
+def test_credit_does_not_outweigh_a_debt():
+    """Both costs are incurred in state 0, and have weights of 1/2. The episode has 100 rounds; units are 4.
+
+    A debt d of cost 1 becomes d + 50 if the agent stays in 0, and d - 49 if it moves to 1. The credit of cost 2 counts
+    as the 50 that staying spends, however large it is, and becomes 0 or -99. Moving has the smaller sum of squares if
+    (d - 49)^2 + 99^2 < (d + 50)^2, that is 198 d > 9,702, or d > 49.
+    """
+    costs = COSTS[[1, 1]]
+    for debt, wanted in ((48.5, 0), (49.5, 1)):
+        for credit in (-4.0 * 51.0, -4e6):
+            plan = with_constraints(plan_of(0, 0.0), costs, [2.0, 2.0], [0.25, 0.25], [4.0 * debt, credit])
+            assert WhenSlow().choose(plan) == wanted
+
+
+def test_patience_needs_more_credit():
+    """As above with patience: moving costs 3 of the objective once, and the prices are 1 of a unit, half for each cost.
+
+    After t rounds patience is 0.1 t 3 / 100 = 0.003 t for moving. The policies differ by 0.99 of a unit per round in
+    cost 2, so that its credit counts up to 50 + 0.003 t / (0.5 * 0.99): with t = 33,000 up to 250. The agent moves if
+    0.5 ((d - 49)^2 + 299^2) + 200 * 99 < 0.5 ((d + 50)^2 + 200^2), which is d > 449.
+    """
+    dear = COSTS.copy()
+    dear[0, 0, 1] = 3.0
+    for debt, wanted in ((448.0, 0), (450.0, 1)):
+        plan = replace(plan_of(0, 0.0), costs=dear, rounds=33_000)
+        plan = with_constraints(plan, COSTS[[1, 1]], [2.0, 2.0], [0.125, 0.125], [4.0 * debt, -4e6])
+        assert WhenSlow().choose(plan) == wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_cap_on_credit_changes_no_choice_between_two_policies_with_one_constraint(seed):
+    """The choice is that of the formula without the cap, with costs that need not be in units of their range."""
+    rng = np.random.default_rng(seed)
+    costs = np.array([[[0.0, rng.random() * 5], [1.0, rng.random() * 5]], rng.random((2, 2)) * 10.0])
+    for balance in -np.geomspace(1.0, 1e5, 12):
+        plan = replace(plan_of(int(rng.integers(2)), balance, met=((0.0,), (rng.random(),))), costs=costs, rounds=1000)
+        chosen = WhenSlow(0.001).choose(plan)
+        each = np.array([plan.in_episode(policy) for policy in plan.columns.policies])
+        after = (balance + 100 * (each[:, 1] - 2.0)) / plan.units[0]
+        lagrangian = each[:, 0] + 0.25 * each[:, 1]
+        free = after**2 + 2 * 0.1 * 1000 * 100 * (lagrangian - lagrangian.min()) / (0.25 * plan.units[0])
+        assert chosen in (None, int(free.argmin()))
+
+
+def test_small_differences_matter_once_they_explain_the_balance():
+    """Staying at 0 forever promises 0.08 of a range of 4 and spends nothing: 0.02 of the range, below ``within``.
+
+    The balance counts once it exceeds the 100 rounds of the episode, in units of 4, if the difference over all rounds
+    explains half of it: 0.02 t > 0.5 * 101, so from t = 2,525 on.
+    """
+    shares = (0.02, 0.98)
+    for balance, rounds, commits in (
+        (-404.0, 2600, True),
+        (-404.0, 2500, False),
+        (-399.0, 2600, False),
+        (404.0, 2600, False),
+    ):
+        plan = replace(plan_of(1, balance, leave=1e-9, shares=shares), rounds=rounds, thresholds=np.array([0.08]))
+        assert plan.promised == pytest.approx([0.08])
+        assert (WhenSlow().choose(plan) is not None) == commits
+
+
 def test_a_plan_that_keeps_its_promise_within_the_episode_is_played():
     rule = WhenSlow(0.05)
     assert rule.choose(plan_of(0, 5.0, leave=0.5)) is None

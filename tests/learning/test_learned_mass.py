@@ -8,7 +8,7 @@ import pytest
 
 import psconrl
 from psconrl import PSConRL, load_agent, simulate
-from psconrl.agents import Balance, LearnedMass, Steady, make
+from psconrl.agents import Balance, Gradual, LearnedMass, Steady, make
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.posterior.counts import Counts, Record
 
@@ -257,6 +257,17 @@ def test_a_balance_spends_credit_and_pays_debts_by_hand():
     assert len(targets) == 9
 
 
+def test_a_balance_with_several_debts_tries_them_all_and_then_each_by_hand():
+    """Debts of 10 and 5 and a credit of 10 in 100 rounds: a constraint without slack must not hold up the other."""
+    tau = np.array([0.5, 0.2, 0.5])
+    ledger = booked(Balance(0.3), [60.0, 25.0, 40.0], 100, tau)
+    np.testing.assert_allclose(ledger.balance, [10.0, 5.0, -10.0])
+    quarters = 0.25 ** np.arange(8)[:, None]
+    due, credit = np.array([0.3, 0.15, 0.0]), np.array([0.0, 0.0, 0.03])
+    cuts = [quarters * due, quarters * due * [1, 0, 0], quarters * due * [0, 1, 0], np.zeros((1, 3))]
+    np.testing.assert_allclose(list(ledger.targets(tau, 100)), tau + credit - np.vstack(cuts))
+
+
 def test_a_balance_of_credit_alone_or_of_nothing():
     tau = np.array([0.5])
     ledger = booked(Balance(0.1), [40.0], 100, tau)
@@ -293,6 +304,43 @@ def test_a_balance_is_restored_with_its_extremes():
     again = Balance(0.1).made_for(2, 1, 1)
     again.restore(booked(Balance(0.1), [40.0], 100, np.array([0.5])).state())
     np.testing.assert_allclose(again.extremes, [[-0.1], [0.0]])
+
+
+def test_a_gradual_ledger_settles_within_a_third_of_the_rounds_by_hand():
+    """Until round (3 / .1)^2 = 900 it is a balance; from then on a debt is due over a third of the rounds so far."""
+    tau = np.array([0.5])
+    for t, rate in [(0, 0.1), (1, 0.1), (100, 0.01), (900, 0.1 / 30), (2500, 3 / 2500), (90_000, 3 / 90_000)]:
+        assert 0.1 / Gradual().spread(t) == pytest.approx(rate)
+        assert Gradual().spread(t) >= Balance().spread(t) == np.sqrt(max(t, 1))
+    ledger = booked(Gradual(0.1, pace=2.0), [1300.0], 2500, tau)
+    np.testing.assert_allclose(ledger.balance, [50.0])
+    np.testing.assert_allclose(list(ledger.targets(tau, 2500)), 0.5 - 2 * 50 / 2500 * 0.25 ** np.arange(8)[:, None])
+    ledger = booked(Gradual(0.1, pace=2.0), [1200.0], 2500, tau)
+    ledger.enter(one_round(2, 1, 1.5), tau)  # now there is room above the threshold
+    np.testing.assert_allclose(list(ledger.targets(tau, 2501)), [[0.5 + 2 * 49 / 2501]])
+
+
+@pytest.mark.parametrize("pace", [1.0, 3.0, 10.0])
+def test_how_far_a_balance_and_its_targets_deviate(pace):
+    r"""The variance v of the balance by its recursion, :math:`v' = (1 - r_t)^2 v + \sigma^2`, with :math:`\sigma = 1`.
+
+    After the first :math:`(c / \rho)^2` rounds, whose traces vanish like :math:`t^{-2c - 1}`, it is t / (2c + 1) with
+    ``Gradual``, and with ``Balance`` :math:`\sqrt t / (2 \rho)`, up to terms of lower order.
+    """
+    gradual, balance, v, w = Gradual(0.3, pace), Balance(0.3), 0.0, 0.0
+    rounds = 200_000
+    for t in range(1, rounds):
+        v, w = (1.0 - 0.3 / gradual.spread(t)) ** 2 * v + 1.0, (1.0 - 0.3 / balance.spread(t)) ** 2 * w + 1.0
+    assert v == pytest.approx(rounds / (2 * pace + 1), rel=0.01)
+    assert w == pytest.approx(np.sqrt(rounds) / (2 * 0.3), rel=0.01)
+    deviation = 0.3 / gradual.spread(rounds) * np.sqrt(v)
+    assert deviation == pytest.approx(pace / np.sqrt((2 * pace + 1) * rounds), rel=0.01)
+
+
+@pytest.mark.parametrize("pace", [0.0, -1.0, float("nan"), "fast"])
+def test_the_pace_must_be_positive(pace):
+    with pytest.raises(AgentError, match="pace must be"):
+        Gradual(pace=pace)
 
 
 def test_the_expected_transitions_of_one_mass_a_pool():

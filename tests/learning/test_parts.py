@@ -17,6 +17,7 @@ from psconrl.agents import (
     FHA,
     Balance,
     Bernstein,
+    Budget,
     Dirichlet,
     Doubling,
     EmpiricalMeans,
@@ -29,6 +30,7 @@ from psconrl.agents import (
     Ouyang,
     Proportional,
     Published,
+    RarelyExplore,
     Repay,
     SampledCosts,
     Scaled,
@@ -83,13 +85,23 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
     found = {kind: sorted(part.known) for kind, part in Part.kinds.items()}
     expected = {
         "belief": ["dirichlet", "floored", "learned-mass", "candidates", "draws", "structured", "tied"],
-        "schedule": ["ouyang", "doubling", "steady", "square-root", "length-only", "every-round", "published"],
+        "schedule": [
+            "ouyang",
+            "doubling",
+            "steady",
+            "square-root",
+            "length-only",
+            "growing",
+            "every-round",
+            "published",
+        ],
         "cost_belief": ["empirical-means", "sampled"],
-        "fallback": ["explore", "uniform", "unconstrained", "least-excess"],
+        "fallback": ["explore", "uniform", "unconstrained", "least-excess", "rarely-explore"],
         "radius": ["scaled", "hoeffding", "bernstein"],
-        "ledger": ["repay", "balance", "tightened"],
+        "ledger": ["repay", "balance", "gradual", "tightened"],
         "planning_horizon": ["endless", "proportional"],
         "commitment": ["when-slow"],
+        "doubt": ["budget"],
     }
     assert found == {kind: sorted(names) for kind, names in expected.items()}
 
@@ -97,24 +109,28 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
 @pytest.mark.parametrize(
     ("name", "flat", "parts"),
     [
-        ("psconrl", {}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
-        ("psconrl", {"prior": 0.05}, (Dirichlet(0.05), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
-        ("psconrl", {"within": 0.1}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
-        ("psconrl", {"share": 0.3}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.3), Proportional(1 / 3))),
+        ("psconrl", {}, (LearnedMass(), SquareRoot(), RarelyExplore(), Balance(0.1), Proportional(1 / 3))),
+        (
+            "psconrl",
+            {"prior": 0.05},
+            (Dirichlet(0.05), SquareRoot(), RarelyExplore(), Balance(0.1), Proportional(1 / 3)),
+        ),
+        ("psconrl", {"within": 0.1}, (LearnedMass(), SquareRoot(), RarelyExplore(), Balance(0.1), Proportional(1 / 3))),
+        ("psconrl", {"share": 0.3}, (LearnedMass(), SquareRoot(), RarelyExplore(), Balance(0.3), Proportional(1 / 3))),
         (
             "psconrl",
             {"schedule": "doubling", "ledger": "repay", "share": 0.3},
-            (LearnedMass(), Doubling(), Explore(), Repay(0.3), Proportional(1 / 3)),
+            (LearnedMass(), Doubling(), RarelyExplore(), Repay(0.3), Proportional(1 / 3)),
         ),
         (
             "psconrl",
             {"exact": False, "pool": "all", "ledger": "none", "factor": 1.0},
-            (LearnedMass(exact=False, pool="all"), SquareRoot(), Explore(), None, Proportional(1.0)),
+            (LearnedMass(exact=False, pool="all"), SquareRoot(), RarelyExplore(), None, Proportional(1.0)),
         ),
         (
             "psconrl",
             {"belief": None, "ledger": None, "planning_horizon": "endless"},
-            (LearnedMass(), SquareRoot(), Explore(), None, Endless()),
+            (LearnedMass(), SquareRoot(), RarelyExplore(), None, Endless()),
         ),
         ("psconrl-plain", {}, (Dirichlet(), Ouyang(), Explore(), None, Endless())),
         ("psconrl-plain", {"prior": 0.05}, (Dirichlet(0.05), Ouyang(), Explore(), None, Endless())),
@@ -145,6 +161,7 @@ def test_words_and_objects_make_the_same_agent(name, flat, parts):
     agent = make(name, 3, 2, [0.2], seed=0, **flat)
     slots = dict(zip(("belief", "schedule", "fallback", "ledger", "planning_horizon"), parts, strict=True))
     slots["commitment"] = WhenSlow(flat.get("within", 0.05)) if name == "psconrl" else None
+    slots["doubt"] = Budget() if name == "psconrl" else None
     slots["cost_belief"] = SampledCosts() if name == "psconrl" else EmpiricalMeans()
     wanted = PSConRL(3, 2, [0.2], **slots, seed=0).config()
     assert repr(agent.config()) == repr(wanted)

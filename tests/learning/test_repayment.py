@@ -5,7 +5,7 @@ import pytest
 
 import psconrl
 from psconrl import PSConRL, plan, regret, simulate
-from psconrl.agents import Repay
+from psconrl.agents import Balance, Gradual, Repay
 from psconrl.errors import AgentError
 from psconrl.learning.parts.ledger import LEDGER_TRIES
 from psconrl.learning.posterior.counts import Record
@@ -65,9 +65,12 @@ def test_violations_are_paid_back(env, horizon, runs):
     assert repaying < plain
 
 
-def indebted(costs, debts, rounds=10_000):
+REPAY = Repay(0.1)
+
+
+def indebted(costs, debts, rounds=10_000, ledger=REPAY):
     """One state; the first action is free but expensive in the constrained costs, the second is the opposite."""
-    agent = PSConRL(1, 2, [1.0] * len(debts), costs=[[[0.0, 1.0]], *([c] for c in costs)], ledger=Repay(0.1), seed=0)
+    agent = PSConRL(1, 2, [1.0] * len(debts), costs=[[[0.0, 1.0]], *([c] for c in costs)], ledger=ledger, seed=0)
     agent.ledger.balance[:] = debts
     agent.rounds = rounds
     return agent
@@ -88,9 +91,10 @@ def test_however_large_the_debt_at_least_a_quarter_of_what_can_be_paid_is_paid(d
     assert aim <= 1.0 - min(0.1 * debt / 100.0, 0.5 / 4) + 1e-9
 
 
-def test_a_limit_without_room_does_not_hold_up_the_others():
-    episode_now = indebted([[2.0, 0.5], [1.0, 1.0]], [300.0, 5.0]).begin(0)
-    assert episode_now.kind == "repay"
+@pytest.mark.parametrize("ledger", [REPAY, Balance(0.1), Gradual(0.1, pace=10.0)])
+def test_a_limit_without_room_does_not_hold_up_the_others(ledger):
+    episode_now = indebted([[2.0, 0.5], [1.0, 1.0]], [300.0, 5.0], ledger=ledger).begin(0)
+    assert episode_now.kind == ledger.name
     assert episode_now.policy[0] @ [2.0, 0.5] == pytest.approx(0.7)
 
 

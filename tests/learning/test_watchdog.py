@@ -50,6 +50,18 @@ def test_it_barks_at_a_limit_that_plans_promise_to_keep():
     assert watched([1.5] * FEWEST_EPISODES, length=100)
 
 
+def test_it_says_once_which_constraint_cannot_be_checked():
+    """The first limit is known, the second is not."""
+    received = []
+    dog = Watchdog(["delay", "lost"], received.append)
+    averages = np.array([0.0, 0.5, np.nan])
+    event = EpisodeEvent(FIRST, 1, "optimal", FIRST, averages, averages, np.ones(2), 0.0, 0)
+    for k in range(61):
+        dog(replace(event, round=FIRST + 50 * k, length=50))
+    assert [(alarm.name, alarm.last) for alarm in received] == [("lost", FIRST)]
+    assert str(received[0]).startswith("lost cannot be checked: its costs were unknown in some of the first 1,000 rou")
+
+
 def test_its_two_thresholds_by_hand():
     assert not watched([1.0 + BEYOND * 0.99] * 20)
     assert watched([1.0 + BEYOND * 1.01] * 20)

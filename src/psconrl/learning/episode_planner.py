@@ -39,8 +39,7 @@ class MixedPolicies(NamedTuple):
         mixture = found.mixture
         scaled = np.array([column.costs for column in mixture.answers])
         shift, scale = problem.scaling
-        weights = found.weights / scale
-        return cls(found.policies, mixture.shares, shift + scale * scaled, weights[1:] / weights[0])
+        return cls(found.policies, mixture.shares, shift + scale * scaled, prices_of(found, problem))
 
     @classmethod
     def of_plan(cls, result: Plan, costs: Floats) -> "MixedPolicies | None":
@@ -54,11 +53,18 @@ class MixedPolicies(NamedTuple):
         return cls(tuple(mixture.policies), mixture.shares, averages, result.multipliers)
 
 
+def prices_of(found: Solution, problem: Problem) -> Floats:
+    """Return the shadow prices (m,) of a solution, in units of the objective."""
+    weights = found.weights / problem.scaling[1]
+    return np.asarray(weights[1:] / weights[0])
+
+
 class Choice(NamedTuple):
     """The policy for an episode, its average objective in the planned model, as a cost, and the policies it mixes."""
 
     policy: Floats  # (S, A)
     value: float
+    prices: Floats  # (m,), shadow prices of the constraints, in units of the objective
     columns: MixedPolicies | None = None
 
 
@@ -116,7 +122,8 @@ class EpisodePlanner:
             return None
         self.weights = found.weights
         shift, scale = problem.scaling
-        return Choice(found.policy, float(shift[0] + scale[0] * found.value), MixedPolicies.of(found, problem))
+        value = float(shift[0] + scale[0] * found.value)
+        return Choice(found.policy, value, prices_of(found, problem), MixedPolicies.of(found, problem))
 
     def least_excess(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice:
         """Return the policy whose largest excess over the thresholds is least, for infeasible models.
@@ -130,7 +137,7 @@ class EpisodePlanner:
         if not found.settled_within(EPISODE_TOL):
             raise SolverError(f"the least excess of a sampled model could not be settled (gap {found.gap:.1e})")
         shift, scale = problem.scaling
-        return Choice(found.policy, float(shift[0] + scale[0] * found.value))
+        return Choice(found.policy, float(shift[0] + scale[0] * found.value), np.zeros(thresholds.size))
 
     def _solved(self, problem: Problem) -> Solution | None:
         """Return the solution if its gap is closed, else None."""
@@ -218,7 +225,7 @@ class EpisodePlanner:
         if columns is not None:
             whole = tuple(_put(np.zeros(S, dtype=np.int64), states, part) for part in columns.policies)
             columns = columns._replace(policies=whole)
-        return Choice(policy, choice.value, columns)
+        return Choice(policy, choice.value, choice.prices, columns)
 
     def _from_general_planner(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """Plan from the present state by the general planner: samples of very small priors can be multichain."""
@@ -231,7 +238,8 @@ class EpisodePlanner:
         near = result.status is not Status.UNCERTIFIED or abs(result.gap) <= allowed[0]
         if not near or (result.policy_certificate.excess > allowed[1:]).any():
             raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
-        return Choice(result.policy, float(result.policy_certificate.upper), MixedPolicies.of_plan(result, costs))
+        value = float(result.policy_certificate.upper)
+        return Choice(result.policy, value, result.multipliers, MixedPolicies.of_plan(result, costs))
 
 
 def _put(whole: Ints, places: Ints, values: Ints) -> Ints:

@@ -1,8 +1,8 @@
 """The parts of agents, each with a name and options, such as ``Doubling()`` or ``Dirichlet(prior=0.1)``.
 
-A kind of part (belief, schedule, fallback, radius, ledger, planning horizon, commitment) is a direct subclass of
-``Part``; an agent has a slot of that name for it. The parts of a kind register themselves by name, so that a spec or a
-file can choose among them. A file holds names and numbers, never code: your own part is known once its module is
+A kind of part (belief, schedule, fallback, radius, ledger, planning horizon, commitment, doubt) is a direct subclass
+of ``Part``; an agent has a slot of that name for it. The parts of a kind register themselves by name, so that a spec or
+a file can choose among them. A file holds names and numbers, never code: your own part is known once its module is
 imported.
 
 >>> from psconrl.learning.parts.schedules import Schedule

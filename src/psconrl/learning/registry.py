@@ -37,7 +37,7 @@ from psconrl.learning.agents.uniform import Uniform
 from psconrl.learning.baseline import outcome_ranges
 from psconrl.learning.foreign import Foreign
 from psconrl.learning.part import Part, argument_names, same_data
-from psconrl.learning.parts.fallbacks import LeastExcess, Unconstrained, Uniformly
+from psconrl.learning.parts.fallbacks import Explore, LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
 from psconrl.learning.parts.planning_horizons import Endless
 from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
@@ -60,6 +60,8 @@ PLAIN: dict[str, Part | None] = {
     "ledger": None,
     "planning_horizon": Endless(),
     "commitment": None,
+    "doubt": None,
+    "fallback": Explore(),
 }
 
 TABLE = (
@@ -223,9 +225,9 @@ def make_agent(
 def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of an agent that learns the costs of a model, with hints on them that it may have.
 
-    ``optimistic_cost`` is minus the largest reward: without it untried pairs count as costing nothing, which does not
-    attract the agent if all other pairs yield rewards. ``ranges`` are the lowest and highest values of every cost, for
-    agents that need them.
+    ``optimistic_cost`` is minus the largest reward: without it untried pairs count as better than the best so far by
+    the range of what was met, which may be far from the largest reward. ``ranges`` are the lowest and highest values of
+    every cost, for agents that need them.
     """
     known = recipe_for(name).option_names()
     hints: dict[str, Any] = {}

@@ -28,7 +28,7 @@ from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.tied import Tied
-from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
+from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, Doubted
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.system_agent import SystemAgent
@@ -88,6 +88,7 @@ class Sampler(SystemAgent):
         self._warn_if_only_costs_are_unknown()
         self.planner = EpisodePlanner(self.n_states, self.n_actions)
         self.sampled: Transition | None = None  # the sampled model of the present episode, for inspection
+        self.sampled_in_doubt = False  # whether it was drawn in doubt of the belief
 
     def _warn_if_only_costs_are_unknown(self) -> None:
         """Warn if the transitions are as good as known but nothing is known about the costs of any pair."""
@@ -174,17 +175,21 @@ class Sampler(SystemAgent):
             return own or f"a belief, {type(self.belief).__name__},"
         return own or _of_states(vars(self.belief), "prior", "support")
 
-    def _draw(self) -> Transition:
-        """Draw a model from the belief; check it if the belief is a user's own."""
+    def _draw(self, doubted: Doubted | None = None) -> Transition:
+        """Draw a model from the belief, perhaps in doubt; check it if the belief is a user's own."""
         known = self.doubts() or ()
-        drawn = self.belief.sample(self.counts, self.rng)
+        self.sampled_in_doubt = doubted is not None
+        if doubted is None:
+            drawn = self.belief.sample(self.counts, self.rng)
+        else:
+            drawn = self.belief.sample_in_doubt(self.counts, doubted, self.rng)
         for doubt in self.doubts() or ():
             if doubt not in known:
                 warnings.warn(f"what the agent was given is wrong: {doubt}", StructureWarning, stacklevel=2)
         self.sampled = drawn if self._trusted else checked_distributions(drawn, self.n_states, self.n_actions)
         return self.sampled
 
-    def _episode_costs(self) -> Floats:
+    def _episode_costs(self, *, in_doubt: bool = False) -> Floats:
         """Return the costs to plan an episode with: the known ones, or those drawn from the cost belief."""
         if self.costs is not None:
             return self.costs
@@ -192,8 +197,22 @@ class Sampler(SystemAgent):
         if determined is not None:
             return determined if self._trusted else self._as_costs(determined, "costs of a belief")
         hints = Hints(self.optimistic_cost, self.guessed_costs, self.cost_weight)
-        drawn = self.cost_belief.costs(self.counts, hints, self.rng)
+        draw = self.cost_belief.costs_in_doubt if in_doubt else self.cost_belief.costs
+        drawn = draw(self.counts, hints, self.rng)
         return drawn if self._trusted else self._as_costs(drawn, "costs of a cost_belief")
+
+    @property
+    def _learns_costs(self) -> bool:
+        """True if costs are learned pair by pair."""
+        return self.costs is None and not self.belief.determines_costs
+
+    def _hopeful_costs(self) -> Floats:
+        """Return the means of the costs so far; an untried pair has the best possible ones."""
+        weight = 1.0 if self.cost_weight is None else self.cost_weight
+        means = self.counts.hopeful_costs(self.optimistic_cost, self.guessed_costs, weight)
+        if self.guessed_costs is None:
+            means[1:, self.counts.pairs == 0] = means[1:].min(axis=(1, 2), initial=0.0)[:, None]
+        return means
 
     def _minimising(self, P: Transition, cost: Floats, state: int, kind: str, constant: float = 0.0) -> Episode:
         """Return an episode of the policy of least cost (1, S, A) in a model, whatever the constraints.

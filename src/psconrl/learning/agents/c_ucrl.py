@@ -45,7 +45,7 @@ class CUCRL(Agent):
 
     ``h``: length of a baseline block. ``radius``: ``Scaled(coef)`` as in the experiments (0.1, 0.1, 0.5 on the paper's
     three grids), or ``Hoeffding(delta)`` as in the theory. ``baseline``: a safe policy (S, A). ``optimistic_cost``: as
-    in PSConRL. Ranges are those of the known costs, or of the learned means, with cost 0 for untried pairs.
+    in PSConRL. Ranges are those of the known costs, or of the learned means and the costs assumed for untried pairs.
     """
 
     name: ClassVar[str] = "c-ucrl"
@@ -103,7 +103,7 @@ class CUCRL(Agent):
 
     def _cautious_costs(self, p_bar: Floats) -> Floats:
         """Return the costs (m+1, S, A) to plan with: lower bounds of the objective, upper bounds of the others."""
-        costs = self._known_or_mean_costs()
+        costs = self._known_or_hopeful_costs()
         low, high = costs.min(axis=(1, 2), keepdims=True), costs.max(axis=(1, 2), keepdims=True)
         radius = self.radius.checked_widths(self.counts.visits, p_bar, self._log_term).reshape(
             self.n_states, self.n_actions

@@ -9,8 +9,8 @@ nor a safe policy.
 The recipe ``psconrl-paper`` is this algorithm of the paper, with its prior and Ouyang et al.'s stopping rule; see
 ``schedules.Ouyang`` for how the paper's text differs. The default of this library has other parts, chosen by
 benchmarks/study.py: a learned prior, longer episodes, a ledger by which every constraint is met over the whole run, and
-a finite planning horizon, so that plans do not rely on events of negligible probability. docs/theory.md says what is
-proven for each.
+a finite planning horizon, so that plans do not rely on events of negligible probability. Some of its episodes doubt the
+belief, so that a wall may turn out to be a door. docs/theory.md says what is proven for each.
 
 CMDP-PSRL (Agarwal, Bai and Aggarwal 2022) is this agent with other parts, listed in the registry: epochs end on
 doubling only, and while the sample is infeasible the constraints are ignored. In an ergodic model this is harmless,
@@ -19,7 +19,7 @@ constraint for most of the run.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,12 +27,14 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
 from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.products import dot
 from psconrl.learning.checks import as_number, as_numbers
 from psconrl.learning.episode_planner import UNLIKELY, Choice
 from psconrl.learning.part import Part
 from psconrl.learning.parts.balance import KeepsBalance
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
-from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Sample
+from psconrl.learning.parts.doubt import Budget, Doubt
+from psconrl.learning.parts.fallbacks import Fallback, LeastExcess, RarelyExplore, Sample
 from psconrl.learning.parts.ledger import Balance, Ledger
 from psconrl.learning.parts.planning_horizons import PlanningHorizon, Proportional
 from psconrl.learning.parts.schedules import LengthOnly, Schedule, SquareRoot
@@ -42,15 +44,26 @@ from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.running_episode import Play
 from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
+from psconrl.products import product
 
 USUAL_LEDGER = Balance(0.1)  # explicit defaults, since None means no ledger
 USUAL_COMMITMENT = WhenSlow(0.05)
+USUAL_DOUBT = Budget()
 # If the constraints cannot be met within the planning horizon, lengthen it by the factor FURTHER. While it is at most
 # SHORT_HORIZON rounds, explore instead, which costs little then.
 FURTHER = 100.0
 SHORT_HORIZON = 300.0
+
+
+class Planned(NamedTuple):
+    """A plan for an episode, its kind, and the thresholds it is made for."""
+
+    kind: str
+    choice: Choice
+    targets: Floats  # (m,)
 
 
 class PSConRL(Sampler):
@@ -58,8 +71,8 @@ class PSConRL(Sampler):
 
     ``n_states``, ``n_actions``: sizes of the system. ``seed``: of the agent's random numbers. ``thresholds``: (m,) in
     the order of the costs, or by name, ``{"delay": 2.0, "power": 0.3}``, in the same order. ``costs``: (m+1, S, A) if
-    known; else they are learned. Where nothing is known the objective is taken to be 0, which is optimistic if costs
-    are not negative; if the objective is a reward, give minus the largest possible reward as ``optimistic_cost``.
+    known; else they are learned. Where nothing is known the objective is taken to be 0, or better than the best so far
+    if that is not positive; if it is a reward, give minus the largest possible reward as ``optimistic_cost``.
     ``guessed_costs`` (m+1, S, A) count as ``cost_weight`` observations, a number or one for every pair; None to learn
     their weight. ``trusting`` builds an agent from a rough model.
 
@@ -67,7 +80,7 @@ class PSConRL(Sampler):
     ``schedule``, when to plan again; ``fallback``, what to play if the sample is infeasible; ``ledger``, which makes up
     for past overspending and spends what is left (None for no ledger, as in the paper); ``planning_horizon``, how far
     ahead plans look; ``commitment``, when to play one deterministic policy instead of a randomised plan (None for
-    never).
+    never); ``doubt``, when to plan for what the belief excludes (None for never).
 
     >>> agent = PSConRL(n_states=16, n_actions=4, thresholds=[0.2], seed=0)
     >>> agent.act(0) in range(4)
@@ -79,10 +92,11 @@ class PSConRL(Sampler):
         "belief": LearnedMass(),
         "schedule": SquareRoot(),
         "cost_belief": SampledCosts(),
-        "fallback": Explore(),
+        "fallback": RarelyExplore(),
         "ledger": USUAL_LEDGER,
         "planning_horizon": Proportional(),
         "commitment": USUAL_COMMITMENT,
+        "doubt": USUAL_DOUBT,
     }
 
     parts_for_systems: ClassVar[Mapping[str, Part]] = {"fallback": LeastExcess(), "schedule": LengthOnly()}
@@ -101,6 +115,7 @@ class PSConRL(Sampler):
         ledger: Ledger | None = USUAL_LEDGER,
         planning_horizon: PlanningHorizon | None = None,
         commitment: Commitment | None = USUAL_COMMITMENT,
+        doubt: Doubt | None = USUAL_DOUBT,
         optimistic_cost: float | None = None,
         guessed_costs: ArrayLike | None = None,
         cost_weight: ArrayLike | None = 1.0,
@@ -112,16 +127,23 @@ class PSConRL(Sampler):
         self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
         self.planning_horizon: PlanningHorizon = self._part("planning_horizon", planning_horizon)
         self.commitment: Commitment | None = None if commitment is None else self._part("commitment", commitment)
+        self.doubt: Doubt | None = None if doubt is None else self._part("doubt", doubt)
+        self._playing_interim = False  # whether the last policy is played while a plan is computed
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy, or the fallback if the model is infeasible."""
-        P = self._draw()
-        costs = self._episode_costs()
+        doubted = None
+        if self.doubt is not None and self.belief.can_doubt:
+            doubted = self.doubt.begin(self.counts, state, self.rng, learns_costs=self._learns_costs)
+        P = self._draw(doubted)
+        costs = self._episode_costs(in_doubt=doubted is not None and not doubted.most_visits)
         max_steps, caps = self.schedule.caps(self.counts)
         try:
             planned = self._optimal(P, costs, state)
+            if self.doubt is not None and doubted is None:
+                self._refer(self.doubt, planned, costs)
             if planned is not None:
-                kind, choice = planned
+                kind, choice, _ = planned
                 policy = self._committed(P, costs, state, choice, max_steps)
                 return Episode(policy, max_steps, caps, kind, choice.value)
             instead = self.fallback.infeasible(self._sample(P, costs, state))
@@ -129,7 +151,21 @@ class PSConRL(Sampler):
             instead = self.fallback.unsettled(self._sample(P, costs, state))
         return Episode(instead.policy, max_steps, caps, instead.kind, instead.value)
 
-    def _optimal(self, P: Transition, costs: Floats, state: int) -> tuple[str, Choice] | None:
+    def _refer(self, doubt: Doubt, planned: Planned | None, costs: Floats) -> None:
+        """Note the Lagrangian of a plan without doubt, with which doubts are compared."""
+        if planned is None:
+            doubt.refer_to_nothing()
+            return
+        _, choice, targets = planned
+        if self._learns_costs:
+            costs = self._hopeful_costs()
+        value = choice.value + dot(choice.prices, targets - self.thresholds)  # prices of free constraints are 0
+        if choice.columns is not None:  # the policy alone may be worse than what it is drawn from
+            averages = product(choice.columns.shares, choice.columns.averages)
+            value = averages[0] + dot(choice.prices, averages[1:] - self.thresholds)
+        doubt.refer(float(value), choice.prices, costs, self.thresholds)
+
+    def _optimal(self, P: Transition, costs: Floats, state: int) -> Planned | None:
         """Return the optimal plan for the ledger's targets, or else for the thresholds; None if both are infeasible."""
         probabilities = self._probabilities()
         ahead = self._ahead(P, state, probabilities[0])
@@ -138,12 +174,12 @@ class PSConRL(Sampler):
                 if targets is not self.thresholds:
                     choice = self.planner.optimal(ahead, costs, self._checked(targets), state)
                     if choice is not None:
-                        return self.ledger.name, choice
+                        return Planned(self.ledger.name, choice, np.asarray(targets))
         choice = self.planner.optimal(ahead, costs, self.thresholds, state)
         for probability in probabilities[1:]:
             if choice is None:
                 choice = self.planner.optimal(self._ahead(P, state, probability), costs, self.thresholds, state)
-        return None if choice is None else ("optimal", choice)
+        return None if choice is None else Planned("optimal", choice, self.thresholds)
 
     def _committed(self, P: Transition, costs: Floats, state: int, choice: Choice, steps: int) -> Floats:
         """Return the policy of a plan, or the one of its deterministic policies that the agent commits to."""
@@ -201,11 +237,24 @@ class PSConRL(Sampler):
         super().end(record)
         for part in self._balances():
             part.enter(record, self.thresholds)
+        if self.doubt is not None:
+            self.doubt.enter(record, interim=self._playing_interim)
 
     def _limits_changed(self, playing: Record | None) -> None:
         """Reset the balances: debts under the old thresholds are forgotten."""
         for part in self._balances():
             part.begin_again(playing, self.thresholds)
+        if self.doubt is not None:
+            self.doubt.begin_again()
+
+    def _set_out(self, episode: Episode, planning_time: float = 0.0, interim: bool = False) -> Play:
+        self._playing_interim = interim
+        return super()._set_out(episode, planning_time, interim)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what ``state`` returned."""
+        super().restore(state)
+        self._playing_interim = self._play is not None and self._play.interim
 
     def _balances(self) -> list[KeepsBalance]:
         """Return the parts that keep the balance of the run."""

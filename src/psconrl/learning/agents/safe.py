@@ -24,13 +24,17 @@ and span.
 
    of the rounds, which needs no knowledge of the transitions at all.
 
+Where an optimal plan mixes policies that stay in different places, the policies that are certified move between these
+in ever fewer rounds (``rare_moves``).
+
 For a system (``of``), the confidence sets are over the distributions of its noise instead of the rows
 (``posterior.noise_bounds``), and the span of the baseline may be given by state. Each episode then plays the best
 policy that a certificate allows in every state (``certified_plans``).
 
 **Proven**: if slack and span are valid, then with probability :math:`1 - \delta` the long-run averages of every policy
 that is played are within the thresholds, from every state and in every model; and with :math:`1 - 2 \delta` the
-cumulative excess over them never exceeds ``allowance``, of the order of :math:`\sqrt t` plus one span per episode.
+cumulative excess over them never exceeds ``allowance``, of the order of :math:`\sqrt t` plus one span per episode
+(:math:`t^{5/6}` if spans grow like :math:`t^{1/3}`, as they may for ever rarer moves).
 **Not proven**: any rate of regret, nor that the agent ever leaves the baseline; docs/theory.md has a rate for a
 simplified version.
 """
@@ -53,7 +57,7 @@ from psconrl.learning.checks import (
     saved_floats,
 )
 from psconrl.learning.part import Part
-from psconrl.learning.parts.schedules import Schedule, SquareRoot
+from psconrl.learning.parts.schedules import Growing, Schedule, SquareRoot
 from psconrl.learning.posterior.confidence_intervals import highest_means
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.structured import Structured
@@ -67,6 +71,8 @@ from psconrl.learning.system_agent import SystemAgent
 from psconrl.products import product
 from psconrl.systems.system import System
 
+PER_OUTCOME = 1.5e-6  # seconds of planning an episode of a system per pair and joint outcome, measured on 43,520
+SLOW_SECONDS = 1.0  # of an episode, from which on it is called slow
 SAVED_ATTRIBUTES = ("spans", "beginnings", "variance")  # attributes saved in files
 
 
@@ -83,6 +89,7 @@ class SafeStart(SystemAgent):
 
     name: ClassVar[str] = "safe"
     parts: ClassVar[Mapping[str, Part | None]] = {"schedule": SquareRoot(), "belief": None}
+    parts_for_systems: ClassVar[Mapping[str, Part]] = {"schedule": Growing()}
     takes_noise: ClassVar[bool] = False
 
     def __init__(
@@ -139,7 +146,7 @@ class SafeStart(SystemAgent):
         """
         if not isinstance(system, System):
             raise AgentError(f"of needs a System; for sizes write SafeStart(n_states, n_actions, ...); got {system!r}")
-        return cls._made_for(system, options)
+        return cls._made_for(system, {**cls.parts_for_systems} | options)
 
     def begin(self, state: int) -> Episode:
         """Return the certified policy of best optimistic objective, which spends its slack on exploration."""
@@ -151,6 +158,16 @@ class SafeStart(SystemAgent):
         chosen = self._plans.choose(self._certifier, view, self._recovery)
         self._spans = self._certifier.spans_of(chosen)
         return Episode(chosen.policy, max_steps, caps, chosen.kind, chosen.value)
+
+    def why_slow(self) -> str:
+        """Return a line on slow planning, estimated from the size of a system; empty if planning is fast."""
+        if self._noise is None or PER_OUTCOME * self._noise.n_cells < SLOW_SECONDS:
+            return ""
+        return (
+            f"an episode may take {PER_OUTCOME * self._noise.n_cells:.0f} s of planning: every certificate looks at "
+            f"{self._noise.n_cells:,} outcomes of states and actions. agent.plan_in_background() lets the baseline "
+            "act meanwhile"
+        )
 
     def doubts(self) -> tuple[str, ...]:
         """Return what is wrong with the system that the agent was made for."""

@@ -6,7 +6,7 @@ r"""SpanFHA (Chen, Jain and Luo 2022, Algorithm 4): FHA with constraints on the 
 The span constraints couple the states, and the problem is not convex: the regret is near-optimal, but no
 polynomial-time algorithm is known. This implementation is approximate: it searches for a local solution from several
 starts (SLSQP), on very small models only, and labels its episodes "approximate". The paper has a span for each cost;
-here the largest bounds all of them.
+here the span of the objective is bounded by the largest of those of the constraints.
 """
 
 import math
@@ -29,8 +29,8 @@ SLACK = 1e-6  # SLSQP's own accuracy
 class SpanFHA(FHA):
     """SpanFHA, finite-horizon approximation with span constraints; at most 4 states, approximate.
 
-    ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bound sp, in units of the costs; if there are several,
-    the largest is used. The rest is as in FHA.
+    ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bounds sp_i, a number or (m,), in units of the costs;
+    the largest bounds the objective. The rest is as in FHA.
     """
 
     name: ClassVar[str] = "span-fha"
@@ -52,7 +52,7 @@ class SpanFHA(FHA):
     def begin(self, state: int) -> Episode:
         """Return a local solution with the span constraints, or the policy of FHA if none is found."""
         relaxed = super().begin(state)
-        box, costs = self._box(), self._known_or_mean_costs()
+        box, costs = self._box(), self._known_or_hopeful_costs()
         found = self._search(relaxed.policy, box, costs, state)
         if found is None:
             return Episode(relaxed.policy, self.H, kind="without span", value=relaxed.value)
@@ -62,7 +62,8 @@ class SpanFHA(FHA):
     def _search(self, policy: Floats, box: Box, costs: Floats, state: int) -> tuple[Floats, float] | None:
         """Return the best of the local solutions that satisfy all constraints."""
         H, (S, A) = self.H, (self.n_states, self.n_actions)
-        n_transitions, sp = S * A * S, float(np.max(self.span))
+        n_transitions, sp = S * A * S, np.broadcast_to(self.span, self.thresholds.shape)
+        spans = np.concatenate([[np.max(self.span)], sp])
         middle = box.low + box.high
         middle /= middle.sum(axis=1, keepdims=True)
 
@@ -78,7 +79,7 @@ class SpanFHA(FHA):
         def slack(x: Floats) -> Floats:
             V = values(x)
             budget = H * self.thresholds + sp - V[1:, 0, state]
-            return np.concatenate([budget, (2 * sp - np.ptp(V, axis=2)).ravel()])
+            return np.concatenate([budget, (2 * spans[:, None] - np.ptp(V, axis=2)).ravel()])
 
         def distributions(x: Floats) -> Floats:
             sums = (x[:n_transitions].reshape(-1, S).sum(axis=1), x[n_transitions:].reshape(-1, A).sum(axis=1))

@@ -16,7 +16,7 @@ The agent keeps no model: O(S A) memory, O(A) time per round. With the paper's c
 bonuses exceed 1, until K is astronomical, so that it learns nothing; all constants are options. Moreover, the hats of a
 pair never decrease if only gains of 1 are expected from it, of the constrained cost or of the objective; the option
 ``together`` addresses this. The paper has one constraint; here every constraint has its own queue and table, which is
-the same for one.
+the same for one. A constraint that no round can violate has no queue.
 """
 
 import math
@@ -116,9 +116,14 @@ class TripleQA(Stepping):
 
     @property
     def learner(self) -> rounds.RoundLearner:
-        """The compiled update of one round, bound to the present arrays."""
+        """The compiled update of one round, bound to the present arrays.
+
+        A constraint that no round can violate has no gains, so that its hats always fall and never keep others from it.
+        """
         tables = (self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy)
-        return rounds.TripleQA(*tables, self._scale.highest, self._scale.units, *self.constants)
+        units = self._scale.units.copy()
+        units[1:][self.wanted <= 0.0] = np.inf
+        return rounds.TripleQA(*tables, self._scale.highest, units, *self.constants)
 
     def _begin_frame(self) -> None:
         """Reset all tables to H, the largest possible value; the greedy action is then the first one."""
@@ -137,7 +142,8 @@ class TripleQA(Stepping):
         """Return the rounds left in the frame. If it is over, update the queues and begin the next one."""
         if self._played >= self.frame_length:
             missing = self.wanted + self.tightening - self.totals / self.frame_length
-            self.queues = np.maximum(self.queues + missing, 0.0)
+            # A threshold above the highest cost needs no tightening: no learning error can lead to a violation.
+            self.queues = np.where(self.wanted > 0.0, np.maximum(self.queues + missing, 0.0), 0.0)
             self._begin_frame()
         return self.frame_length - self._played
 

@@ -77,7 +77,7 @@ class UCCURL(Agent):
         return Episode(plan.policy(self.n_actions, self.rng), max_steps, caps, kind, plan.value)
 
     def _best(self, box: Box) -> tuple[str, BoxPlan]:
-        costs = self._known_or_mean_costs()
+        costs = self._known_or_hopeful_costs()
         if self.ledger is not None:
             for targets in self.ledger.targets(self.thresholds, self.rounds):
                 plan = plan_in_box(box.low, box.high, costs, self._checked_limits(targets))

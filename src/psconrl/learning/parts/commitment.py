@@ -30,6 +30,9 @@ from psconrl.products import product
 
 # Averages over an episode may have half of this error, in ranges of a cost.
 TOL = 1e-3
+HALF = 0.5
+# A constraint whose price is below this share of all prices, each times the range of its cost, counts as free.
+FREE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,16 @@ class RandomisedPlan:
         ranges = np.where(self.observed > 0.0, self.observed, ranges)
         return np.where(ranges > 0.0, ranges, 1.0)
 
+    @property
+    def weights(self) -> Floats:
+        """The shares of the constraints in the sum of shadow prices, each times the range of its cost, (m,).
+
+        Exactly zero for a free constraint, and for all if the sum is zero.
+        """
+        worth = self.columns.prices * self.units
+        total = worth.sum()
+        return np.where(worth > FREE * total, worth / total if total > 0.0 else 0.0, 0.0)
+
     def in_episode(self, policy: Any) -> Floats:
         """Return the average costs (m+1,) of a policy (S, A) or (S,) over the episode, from the present state."""
         alone = policy.ndim == 1
@@ -91,14 +104,24 @@ class WhenSlow(Commitment):
     Let :math:`g_j` be the averages of the deterministic policies over an episode of L rounds, and V the balance. The
     agent plays the policy that minimises
 
-    .. math:: \sum_i (V_i + L\,(g_{ji} - \tau_i))^2 + 2 \kappa\, t\, L\,(\ell_j - \min_k \ell_k)
+    .. math:: \max\Big(\sum_i \lambda_i\, v_{ij}^2,\ \sum_i \lambda_i\, \max_{i:\,\lambda_i = 0} (v_{ij})_+^2\Big) +
+              2 \kappa\, t\, L\,(\ell_j - \min_k \ell_k), \qquad v_{ij} = V_i + L\,(g_{ji} - \tau_i),
 
-    with balances in units of the range of each cost. The squares keep every balance near zero. (Their linear part alone
-    would spend a small credit by a huge cost.) The second term is weighted by ``patience``, :math:`\kappa`. All
-    policies of the plan have the same average Lagrangian :math:`\ell = g_0 + \lambda g`, but over an episode it is
-    larger for a policy that first has to move elsewhere. The agent therefore waits for a balance of about
-    :math:`\kappa \sqrt t` times the cost of the move. Here :math:`\ell` is in units of :math:`\sum_i \lambda_i` times
-    the range of cost i.
+    where :math:`\lambda` are the shadow prices, and costs are in units of their ranges. The squares keep every balance
+    near zero. (Their linear part alone would spend a small credit by a huge cost.) The second term is weighted by
+    ``patience``, :math:`\kappa`. All policies of the plan have the same average Lagrangian
+    :math:`\ell = g_0 + \lambda g`, but over an episode it is larger for a policy that first has to move elsewhere. The
+    agent therefore waits for a balance of about :math:`\kappa \sqrt t` times the cost of the move.
+
+    A constraint with price zero is free: the optimum leaves some of it unspent, so that its balance falls for ever.
+    Only its debt counts. Of a binding constraint credit counts, too, but no more than is needed to choose the one of
+    two policies that spends more: the credit of a constraint that was free for long would outweigh the debts of all
+    others. With policies that differ by :math:`\delta_i` in cost i, this is
+
+    .. math:: L \max_j (g_{ji} - \tau_i)_+ + \kappa\, t \max_j (\ell_j - \min_k \ell_k) / (\lambda_i\, \delta_i) .
+
+    A constraint that is stated twice counts once, however its price is divided. A difference of less than ``within``
+    also matters if the balance is beyond what an episode can change, and such differences would explain half of it.
     """
 
     name: ClassVar[str] = "when-slow"
@@ -111,14 +134,29 @@ class WhenSlow(Commitment):
         """Decide whether to commit, and only then to which policy, since each has to be evaluated over an episode."""
         if plan.steps < 2 or not plan.thresholds.size:
             return None
-        off = np.abs(plan.in_episode(plan.policy)[1:] - plan.promised) / plan.units
-        if off.max() <= self.within:
+        units, weights = plan.units, plan.weights
+        binding, balance, steps = weights > 0.0, plan.balance / units, float(plan.steps)
+        expected = plan.in_episode(plan.policy)[1:]
+        in_debt = balance + steps * (expected - plan.thresholds) / units > 0.0
+        off = (expected - plan.promised) / units
+        grows = (np.abs(balance) > steps) & (off * balance > 0.0) & (np.abs(off) * plan.rounds > HALF * np.abs(balance))
+        if not ((binding | in_debt) & ((np.abs(off) > self.within) | grows)).any():
             return None
         each = np.array([plan.in_episode(policy) for policy in plan.columns.policies])
-        after = plan.balance + plan.steps * (each[:, 1:] - plan.thresholds)
-        squares = ((after / plan.units) ** 2).sum(axis=1)
+        spent = (each[:, 1:] - plan.thresholds) / units
+        patience = self._patience(plan, each)
+        decisive = weights * np.ptp(spent, axis=0)
+        most = steps * np.maximum(spent.max(axis=0), 0.0) + patience.max() / np.where(decisive > 0.0, decisive, 1.0)
+        most = np.where(decisive > 0.0, most, np.inf)
+        after = np.maximum(balance, -most) + steps * spent
+        debts = np.where(binding, 0.0, np.maximum(after, 0.0))
+        squares = np.maximum((weights * after**2).sum(axis=1), debts.max(axis=1) ** 2)
+        return int((squares + 2.0 * steps * patience).argmin())
+
+    def _patience(self, plan: RandomisedPlan, each: Floats) -> Floats:
+        r"""Return :math:`\kappa\, t\,(\ell_j - \min_k \ell_k)` for every policy, over the sum of all prices."""
         worth = dot(plan.columns.prices, plan.units)
-        if worth > 0.0 and self.patience > 0.0:
-            lagrangian = each[:, 0] + product(each[:, 1:], plan.columns.prices)
-            squares += 2.0 * self.patience * plan.rounds * plan.steps * (lagrangian - lagrangian.min()) / worth
-        return int(squares.argmin())
+        if worth <= 0.0:
+            return np.zeros(len(each))
+        lagrangian = each[:, 0] + product(each[:, 1:], plan.columns.prices)
+        return np.asarray(self.patience * plan.rounds * (lagrangian - lagrangian.min()) / worth)

@@ -2,12 +2,13 @@
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, SolverError, unknown_name
+from psconrl.learning.checks import as_count
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
@@ -123,3 +124,39 @@ class LeastExcess(Fallback):
         """Return the policy of least excess in the sample."""
         nearest = sample.planner.least_excess(sample.P, sample.costs, sample.thresholds, sample.state)
         return Decision(nearest.policy, "least excess", nearest.value)
+
+
+class RarelyExplore(Fallback):
+    r"""The policy of least excess, but exploration in the j-th infeasible episode with probability :math:`j^{-1/2}`.
+
+    Exploration goes to the least visited state, and takes the action there that was tried least. A fallback that always
+    explores never settles where the sample is infeasible for ever, for lack of slack. One that never explores relies on
+    the sample to lead it to what is unknown.
+    """
+
+    name: ClassVar[str] = "rarely-explore"
+
+    def __init__(self) -> None:
+        self.number = 1  # of the next infeasible episode
+        self._explore, self._least = Explore("least_tried"), LeastExcess()
+
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
+        self.number = 1
+
+    def infeasible(self, sample: Sample) -> Decision:
+        """Return the path to the least tried pair, or the policy of least excess in the sample."""
+        explores = sample.rng.random() < self.number**-0.5
+        self.number += 1
+        return (self._explore if explores else self._least).infeasible(sample)
+
+    def unsettled(self, sample: Sample) -> Decision:
+        """Return the path to the least tried pair."""
+        return self._explore.unsettled(sample)
+
+    def state(self) -> dict[str, Any]:
+        """Return the number of the next infeasible episode."""
+        return {"number": self.number}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what ``state`` returned."""
+        self.number = as_count(state["number"], "number")

@@ -15,6 +15,7 @@ from psconrl.learning.runtime.contract import NO_CAP
 # Number of first visits in a run that each end an episode (SquareRoot). With 500 instead of 1,000, a ward of 1,980
 # pairs loses a tenth; with none, a grid of 64 pairs loses half as much again: benchmarks/RESULTS.md.
 ENDING_FIRST_VISITS = 1000
+GROWTH = 10  # an episode of Growing is at least one part in this many of the rounds before it
 
 
 class Schedule(Part):
@@ -155,6 +156,27 @@ class LengthOnly(Schedule):
     def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
         r""":math:`2 \sqrt T`: between two square numbers there are at most two episodes."""
         return min(float(rounds), 2 * sqrt(rounds))
+
+
+class Growing(Schedule):
+    r"""Stop after a tenth of the rounds played before, or after their root, if that is more.
+
+    For agents whose plans are expensive and whose policies are valid for ever: the data have to grow by a tenth before
+    a new plan is worth its time, and after 100 rounds the number of episodes is that of a logarithm.
+    """
+
+    name: ClassVar[str] = "growing"
+
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
+        """Return the length, rounded up, and no caps on visits."""
+        return max(root_of_rounds(counts), ceil(int(counts.pairs.sum()) / GROWTH)), None
+
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        r""":math:`2 \sqrt T` up to 100 rounds, and :math:`21 + \log (T / 100) / \log 1.1` after that."""
+        least = GROWTH**2  # rounds from which on a tenth is more than the root
+        if rounds <= least:
+            return min(float(rounds), 2 * sqrt(rounds))
+        return 2 * GROWTH + 1 + log(rounds / least) / log(1 + 1 / GROWTH)
 
 
 class EveryRound(Schedule):

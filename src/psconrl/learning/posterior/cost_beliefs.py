@@ -1,8 +1,9 @@
 r"""Beliefs about costs that an agent has to learn.
 
-``EmpiricalMeans`` uses the average cost of every pair, and 0 for a pair that was never tried. ``SampledCosts`` draws
-costs from a posterior, again for every episode, as transitions are drawn. Its model is that of a two-way analysis of
-variance: a cost is mostly the sum of an effect of the state and an effect of the action,
+``EmpiricalMeans`` uses the average cost of every pair. A pair that was never tried has constrained costs 0, and the
+objective 0 or, if others have 0 or less, a better one than they have (``untried_costs``). ``SampledCosts``
+draws costs from a posterior, again for every episode, as transitions are drawn. Its model is that of a two-way analysis
+of variance: a cost is mostly the sum of an effect of the state and an effect of the action,
 
 .. math:: c(s,a) = \mu + u_s + v_a + w_{sa}, \qquad u_s \sim N(0, \tau_u^2),\quad v_a \sim N(0, \tau_v^2),\quad
           w_{sa} \sim N(0, \tau_w^2),
@@ -14,10 +15,12 @@ episode; costs that never differed are taken to be exact.
 
 So a pair that was never tried is neither free nor unknown: a holding cost observed with one order is informative about
 all other orders. Two kinds of surprise remain possible in the *objective*, since otherwise the agent would never look
-for what it has not met. While all tried pairs have the same cost, all others count as free. Later, the pairs of a state
-that was never visited count as free. Each of the other untried pairs is an exception with probability
-:math:`\epsilon`, and free as well: after K pairs without an exception, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`, the
-rule of succession. *Constrained* costs have no such bonus.
+for what it has not met. While all tried pairs have the same cost, all others have the best one. Later, the pairs of a
+state that was never visited have it. Each of the other untried pairs is an exception with probability
+:math:`\epsilon`, and has it as well: after K pairs without an exception, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`,
+the rule of succession. *Constrained* costs have no such bonus. The best objective is 0 if costs are positive, and
+else better than all that were met (``untried_costs``). If all pairs were tried and
+have the same objective, those tried least count as slightly better.
 """
 
 from abc import abstractmethod
@@ -34,9 +37,9 @@ from psconrl.kernels.gamma import log_gamma_variates, normal_variates
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.posterior.untried_costs import RESOLVED, best_objective, favouring_rarely_tried
 
 SHAPE = 0.5  # of the inverse gamma priors
-RESOLVED = 0.01  # a small spread, relative to the range of a cost
 LEAST_RATE = 0.5 * RESOLVED * RESOLVED  # rate of these priors, in units of the range
 SAME_COST_TOL = 1e-12  # relative difference of the means of exact costs, at most
 FARTHEST = 1e50  # beyond this ratio of two units, draws in one unit are useless in the other
@@ -62,12 +65,16 @@ class CostBelief(Part):
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
         """Return the costs (m+1, S, A) with which to plan the next episode."""
 
+    def costs_in_doubt(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
+        """Return costs that do not rely on what pairs have in common; see ``parts.doubt``."""
+        return self.costs(counts, hints, rng)
+
     def learn(self, record: Record, before: Counts) -> None:
         """Learn from an episode; the counts do not include it yet."""
 
 
 class EmpiricalMeans(CostBelief):
-    """Average cost of every pair; a pair that was never tried is free.
+    """Average cost of every pair; a pair that was never tried is free, or better than all that were tried.
 
     The optimistic cost, if there is one, counts as one more observation of the objective in every pair.
     """
@@ -76,15 +83,14 @@ class EmpiricalMeans(CostBelief):
 
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
         """Return the means; nothing is drawn."""
-        return counts.mean_costs(hints.optimistic, hints.guess, 1.0 if hints.weight is None else hints.weight)
+        return counts.hopeful_costs(hints.optimistic, hints.guess, 1.0 if hints.weight is None else hints.weight)
 
 
 class SampledCosts(CostBelief):
     """Costs drawn from a posterior that shares information between states and actions; see the module docstring.
 
-    The optimistic cost is the objective where nothing is known. By default it is 0 or, if negative costs (rewards) were
-    met, the lowest mean minus the range of all. A guess whose weight is None is the base from which costs are counted:
-    the same model learns its error, and thereby its weight.
+    The optimistic cost is the objective where nothing is known; ``untried_costs`` has its default. A guess whose weight
+    is None is the base from which costs are counted: the same model learns its error, and thereby its weight.
     """
 
     name: ClassVar[str] = "sampled"
@@ -117,6 +123,13 @@ class SampledCosts(CostBelief):
 
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
         """Draw all costs from the posterior."""
+        return self._costs(counts, hints, rng, alone=False)
+
+    def costs_in_doubt(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
+        """Draw the costs of every pair given its own observations alone; an untried pair has the best possible ones."""
+        return self._costs(counts, hints, rng, alone=True)
+
+    def _costs(self, counts: Counts, hints: Hints, rng: np.random.Generator, *, alone: bool) -> Floats:
         shape = (len(counts.cost_sums), counts.n_states, counts.n_actions)
         sums, times = counts.cost_sums, counts.visits.astype(np.float64)
         if hints.guess is not None:
@@ -129,10 +142,12 @@ class SampledCosts(CostBelief):
         if not tried.size:
             return np.full(shape, 0.0 if hints.optimistic is None else hints.optimistic)
         means = np.ascontiguousarray(sums[:, tried] / times[tried])
-        drawn = self._drawn(means, times[tried], tried, rest, rng)
+        drawn = self._drawn(means, times[tried], tried, rest, rng, alone)
         if rest.size:
-            free = rest if np.ptp(means[0]) == 0.0 else rest[self._free(tried, rest, shape[1], shape[2], rng)]
-            drawn[0, free] = _best(means[0], hints.optimistic)
+            free = rest if alone or np.ptp(means[0]) == 0.0 else rest[self._free(tried, rest, shape[1], shape[2], rng)]
+            drawn[0, free] = best_objective(means[0], hints.optimistic)
+        elif hints.guess is None and hints.optimistic is None and np.ptp(means[0]) == 0.0:
+            drawn[0] = favouring_rarely_tried(means[0], times)
         return drawn.reshape(shape)
 
     def _corrections(self, counts: Counts, guess: Floats, rng: np.random.Generator) -> Floats:
@@ -144,11 +159,14 @@ class SampledCosts(CostBelief):
         off = np.ascontiguousarray(counts.cost_sums[:, tried] / times - guess.reshape(len(guess), -1)[:, tried])
         return self._drawn(off, times, tried, rest, rng).reshape(guess.shape)
 
-    def _drawn(self, means: Floats, times: Floats, tried: Ints, rest: Ints, rng: np.random.Generator) -> Floats:
+    def _drawn(
+        self, means: Floats, times: Floats, tried: Ints, rest: Ints, rng: np.random.Generator, alone: bool = False
+    ) -> Floats:
         """Draw all costs (m+1, S*A), given the means (m+1, K) of the pairs tried."""
         drawn = np.empty((len(means), tried.size + rest.size))
         for i, of_cost in enumerate(means):
-            drawn[i, tried], drawn[i, rest] = self._draw(i, of_cost, times, tried, rest, rng)
+            draw = self._draw_alone if alone else self._draw
+            drawn[i, tried], drawn[i, rest] = draw(i, of_cost, times, tried, rest, rng)
         return drawn
 
     def _draw(
@@ -173,6 +191,15 @@ class SampledCosts(CostBelief):
         others = levels[0] + u[rest // n_actions] + v[rest % n_actions]
         others += np.sqrt(levels[3]) * normal_variates(rest.size, rng)
         return low + unit * theta if noise else means, np.clip(low + unit * others, low, high)
+
+    def _draw_alone(
+        self, i: int, means: Floats, times: Floats, tried: Ints, rest: Ints, rng: np.random.Generator
+    ) -> tuple[Floats, Floats | float]:
+        r"""Draw one cost of every pair tried from :math:`N(\bar c, \sigma^2/n)`; the rest cost 0, or the least mean."""
+        low, high = float(means.min()), float(means.max())
+        noise = self._noise(i, high - low, rng)
+        spread = np.sqrt(noise / times) * normal_variates(tried.size, rng) if noise else 0.0
+        return means + spread, min(low, 0.0)
 
     def _rescale(self, i: int, low: float, unit: float) -> None:
         """Convert the last draw of a cost to another origin and unit; set initial values if there was no draw."""
@@ -223,11 +250,3 @@ class SampledCosts(CostBelief):
         effects = np.concatenate([np.abs(self._of_states).ravel(), np.abs(self._of_actions).ravel()])
         if (self._scales[:, 1] < 0.0).any() or max(effects.max(), np.abs(self._levels).max()) > FARTHEST:
             raise AgentError("effects are in units of a range, which is positive")
-
-
-def _best(means: Floats, optimistic: float | None) -> float:
-    """Return the best possible value of the objective."""
-    if optimistic is not None:
-        return optimistic
-    low, high = float(means.min()), float(means.max())
-    return 0.0 if low >= 0.0 else low - (high - low)

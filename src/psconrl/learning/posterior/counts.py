@@ -11,6 +11,7 @@ from psconrl.errors import AgentError
 from psconrl.kernels.counts import add_pairs, add_to_table
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.learning.posterior.sparse_counts import Tally
+from psconrl.learning.posterior.untried_costs import best_objective, favouring_rarely_tried
 
 
 class Seen:
@@ -21,7 +22,8 @@ class Seen:
         self.tally = Tally(n_states * n_actions, n_states)
         self.cost_sums: Floats = np.zeros((n_costs, n_states * n_actions))  # (m+1, S*A)
         self.visits: Ints = np.zeros(n_states * n_actions, dtype=np.int64)  # (S*A,)
-        self.noise = SeenNoise()  # of a system, where the caller saw it
+        self.noise = SeenNoise()  # of a system, where the caller saw more than the transition
+        self.unknown_costs: Ints = np.zeros(n_costs, dtype=np.int64)  # rounds in which each cost was only expected
 
     @property
     def pairs(self) -> Ints:
@@ -41,9 +43,22 @@ class Seen:
         """Visits N(s,a,s') as a sparse matrix (S*A, S)."""
         return self.tally.csr()
 
+    def averages(self) -> Floats:
+        """Return the averages (m+1,) of all costs; nan of a cost that is unknown in some rounds.
+
+        >>> seen = Seen(1, 1, 2)
+        >>> seen.visits[0], seen.cost_sums[:, 0], seen.unknown_costs[1] = 4, [6.0, 2.0], 1
+        >>> seen.averages().tolist()
+        [1.5, nan]
+        """
+        means = self.cost_sums.sum(axis=1) / max(int(self.visits.sum()), 1)
+        return np.where(self.unknown_costs > 0, np.nan, means)
+
     def state(self) -> dict[str, Any]:
         """Return what to save."""
-        seen = {"noise": self.noise.state()} if self.noise else {}
+        seen: dict[str, Any] = {"noise": self.noise.state()} if self.noise else {}
+        if self.unknown_costs.any():
+            seen["unknown_costs"] = self.unknown_costs
         return {"transitions": self.tally.state(), "cost_sums": self.cost_sums, "visits": self.visits} | seen
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -51,7 +66,10 @@ class Seen:
         self.tally.restore(state["transitions"])
         self.cost_sums[...] = state["cost_sums"]
         self.visits[...] = state["visits"]
-        self.noise.restore(state.get("noise", ()))
+        self.noise.restore(state.get("noise", {}))
+        self.unknown_costs[...] = state.get("unknown_costs", 0)
+        if not ((self.unknown_costs >= 0) & (self.unknown_costs <= self.visits.sum())).all():
+            raise ValueError("inconsistent costs")
         if (self.tally.visits() != self.visits).any() or not np.isfinite(self.cost_sums).all():
             raise ValueError("inconsistent counts")
 
@@ -73,6 +91,7 @@ class Record(Seen):
         other = Record(self.n_states, self.n_actions, len(self.cost_sums))
         other.tally, other.cost_sums = self.tally.copy(), self.cost_sums.copy()
         other.visits, other.steps, other.noise = self.visits.copy(), self.steps, self.noise.copy()
+        other.unknown_costs = self.unknown_costs.copy()
         return other
 
     def clear(self) -> None:
@@ -81,6 +100,7 @@ class Record(Seen):
         self.cost_sums.fill(0.0)
         self.visits.fill(0)
         self.noise.clear()
+        self.unknown_costs.fill(0)
         self.steps = 0
 
     def step(self, state: int, action: int, next_state: int, costs: Floats) -> None:
@@ -90,6 +110,14 @@ class Record(Seen):
         self.cost_sums[:, pair] += costs
         self.visits[pair] += 1
         self.steps += 1
+
+    def stay(self, state: int, action: int, rounds: int) -> None:
+        """Add rounds that stay in a state, without costs."""
+        pair = state * self.n_actions + action
+        if rounds:
+            self.tally.note_times(pair, state, rounds)
+        self.visits[pair] += rounds
+        self.steps += rounds
 
     def is_full(self, max_steps: int, visit_caps: Ints | None) -> bool:
         """Return True if a cap of the episode has been reached."""
@@ -118,6 +146,7 @@ class Counts(Seen):
         """Add an episode."""
         self.tally.add(record.tally)
         self.noise.add(record.noise)
+        self.unknown_costs += record.unknown_costs
         if self._table is not None:
             add_to_table(self._table, record.tally.numbers, record.tally.times)
         add_pairs(self.visits, self.cost_sums, record.visits, record.cost_sums)
@@ -132,10 +161,25 @@ class Counts(Seen):
         table.flags.writeable = False
         return table
 
+    def imagining(self, pairs: Ints, target: int | Ints) -> "Counts":
+        """Return the counts as if each of these pairs had led to a target once more; for drawing a sample only.
+
+        ``target``: a state, or one for every pair.
+
+        >>> counts = Counts(2, 1, 1)
+        >>> counts.imagining(np.array([1]), 0).transitions.tolist()
+        [[0, 0], [1, 0]]
+        """
+        other = Counts(self.n_states, self.n_actions, len(self.cost_sums))
+        other.tally, other.visits = self.tally.copy(), self.visits.copy()
+        other.tally.add_numbers(np.asarray(pairs, dtype=np.int64) * self.n_states + target)
+        other.visits[pairs] += 1
+        return other
+
     def mean_costs(
         self, optimistic: float | None = None, guess: Floats | None = None, weight: Floats | float = 0.0
     ) -> Floats:
-        """Return empirical means (m+1, S, A); an untried pair counts as free.
+        """Return empirical means (m+1, S, A), and 0 for an untried pair.
 
         ``optimistic`` counts as one more observation of the objective in every pair. A ``guess`` (m+1, S, A) counts as
         ``weight`` observations of all costs, a number or (S, A).
@@ -148,6 +192,25 @@ class Counts(Seen):
         if optimistic is not None:
             means[0] = (sums[0] + optimistic) / (visits + 1)
         return means.reshape(-1, self.n_states, self.n_actions)
+
+    def hopeful_costs(
+        self, optimistic: float | None = None, guess: Floats | None = None, weight: Floats | float = 0.0
+    ) -> Floats:
+        """Return the costs (m+1, S, A) to plan with: the means, with a better objective for pairs that were not tried.
+
+        See ``untried_costs``; the arguments are those of ``mean_costs``. Constrained costs of an untried pair are 0.
+        """
+        means = self.mean_costs(optimistic, guess, weight)
+        tried = self.pairs > 0
+        if guess is not None:
+            tried = tried | (np.broadcast_to(weight, tried.shape) > 0.0)
+        if optimistic is not None or not tried.any():
+            return means
+        if not tried.all():
+            means[0][~tried] = best_objective(means[0][tried])
+        elif guess is None and np.ptp(means[0]) == 0.0:
+            means[0] = favouring_rarely_tried(means[0], self.pairs.astype(np.float64))
+        return means
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""

@@ -50,7 +50,7 @@ from psconrl.learning.checks import as_flag, as_number, as_numbers, saved_floats
 from psconrl.learning.posterior.counts import Counts, need_table
 from psconrl.learning.posterior.given_weights import SMALLEST_WEIGHT, as_guess, as_weights, stored_weights
 from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
-from psconrl.learning.posterior.transition_beliefs import Belief
+from psconrl.learning.posterior.transition_beliefs import Belief, Doubted
 from psconrl.model.transition import DenseTransition, Transition
 
 DEFAULT_MASSES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
@@ -71,6 +71,7 @@ class LearnedMass(Belief):
     """
 
     name: ClassVar[str] = "learned-mass"
+    can_doubt: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class LearnedMass(Belief):
         self._prior = Prior(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))  # weights of the base measure
         self._total: Floats = np.zeros(0)  # (S*A,) their sums
         self._table: Floats | None = None  # (S*A, S) the weights, if all entries are drawn
+        self._n_states = 0
         self._group: Ints = np.zeros(0, dtype=np.int64)  # (S*A,) the pool of every row
         self.weights: Floats = np.zeros((0, 0))  # (pools, K)
         self._likelihood: Floats = np.zeros((0, 0))  # (S*A, K), given the visits below
@@ -101,6 +103,7 @@ class LearnedMass(Belief):
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         pairs, K = np.arange(n_states * n_actions), self._masses.size
+        self._n_states = n_states
         self._prior, self._total = self._base(n_states, n_actions)
         heaviest = self._masses[-1] * (self._prior.rest / self._total).max()
         sparse = is_drawn_sparse(n_states, heaviest)
@@ -183,10 +186,38 @@ class LearnedMass(Belief):
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Draw masses, and then rows given the masses."""
+        return self._rows(self.masses(counts, rng), counts, rng)
+
+    def sample_in_doubt(self, counts: Counts, doubted: Doubted, rng: np.random.Generator) -> Transition:
+        """Draw rows as if some had once more led to a target, or the untried ones back to their own states.
+
+        Without either, draw rows of the mass of one observation.
+        """
+        if doubted.untried_stay:
+            own = np.arange(counts.visits.size) // counts.n_actions
+            untried = np.flatnonzero(self._may_lead_to(own) & (counts.visits == 0))
+            return self._rows(self.masses(counts, rng), counts.imagining(untried, own[untried]), rng)
+        if doubted.target is None:
+            one = self._masses[np.abs(special.log_array(self._masses)).argmin()]
+            return self._rows(np.full(self._group.size, one), counts, rng)
+        may, most = self._may_lead_to(doubted.target), doubted.most_visits
+        if most and (may & (counts.visits > 0)).any():
+            most = max(most, int(counts.visits[may & (counts.visits > 0)].min()))
+        imagined = may & (counts.visits <= most)
         masses = self.masses(counts, rng)
+        return self._rows(masses, counts.imagining(np.flatnonzero(imagined), doubted.target), rng)
+
+    def _rows(self, masses: Floats, counts: Counts, rng: np.random.Generator) -> Transition:
         if self._table is None:
             return sparse_rows(self._prior.after(counts.tally, masses / self._total), counts.n_states, rng)
         return DenseTransition(dirichlet_rows(self._parameters(masses, self._table, counts), rng))
+
+    def _may_lead_to(self, target: int | Ints) -> Bools:
+        """Return a mask (S*A,) of the rows whose base measure includes a state, the same or another for every row."""
+        pairs, states = np.divmod(self._prior.numbers, self._n_states)
+        mask: Bools = self._prior.rest > 0.0
+        mask[pairs[states == np.broadcast_to(target, mask.shape)[pairs]]] = True
+        return mask
 
     def mean(self, counts: Counts) -> Floats:
         """Return the expected transitions (S*A, S), given the present weights and exceptions."""

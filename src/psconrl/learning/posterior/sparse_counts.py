@@ -40,6 +40,11 @@ class Tally:
         self.log[self.logged] = pair * self.shape[1] + next_state
         self.logged += 1
 
+    def note_times(self, pair: int, next_state: int, times: int) -> None:
+        """Add one transition many times."""
+        self._sort_in()
+        self._merge(np.array([pair * self.shape[1] + next_state]), np.array([times]))
+
     def room(self) -> int:
         """Return how many more transitions fit into the log, from ``logged`` on; at least 1."""
         if self.logged == LOG_LENGTH:
@@ -50,6 +55,11 @@ class Tally:
         """Add the counts of another tally."""
         self._sort_in()
         self._merge(other.numbers, other.times)
+
+    def add_numbers(self, numbers: Ints) -> None:
+        """Count each of these transitions once; their numbers must be in increasing order."""
+        self._sort_in()
+        self._merge(numbers, np.ones(numbers.size, dtype=np.int64))
 
     def clear(self) -> None:
         """Reset the tally to empty."""

@@ -8,7 +8,7 @@ describes how rows are drawn, all entries or only those that matter.
 
 import copy
 from abc import abstractmethod
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,12 +23,25 @@ from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_dr
 from psconrl.model.transition import DenseTransition, Transition
 
 
+class Doubted(NamedTuple):
+    """What an episode doubts.
+
+    With a target: that this state is out of reach. Without: that untried pairs lead away from where one would stay, or
+    that there are no shortcuts.
+    """
+
+    target: int | None
+    most_visits: int = 0  # only pairs with at most this number of visits may lead to the target
+    untried_stay: bool = False  # plan as if every untried pair led back to its own state
+
+
 class Belief(Part):
     """Distribution over transitions, given the counts."""
 
     kind: ClassVar[str] = "belief"
     example: ClassVar[str] = "Dirichlet(0.1)"
     doubts: dict[str, str] | None = None  # what contradicts the prior knowledge; None if it excludes nothing
+    can_doubt: ClassVar[bool] = False  # whether ``sample_in_doubt`` differs from ``sample``
 
     @abstractmethod
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
@@ -37,6 +50,13 @@ class Belief(Part):
     @abstractmethod
     def mean(self, counts: Counts) -> Floats:
         """Return the expected transitions (S*A, S)."""
+
+    def sample_in_doubt(self, counts: Counts, doubted: Doubted, rng: np.random.Generator) -> Transition:
+        """Draw transitions that allow for what is doubted; for beliefs that may become certain too soon.
+
+        See ``parts.doubt``.
+        """
+        return self.sample(counts, rng)
 
     def entries(self, n_states: int, n_actions: int) -> float:
         """Return the approximate number of transitions in a sample, to estimate its memory and time."""

@@ -12,6 +12,11 @@ as independent observations: :math:`\hat r = \sum x_k / \sum n_k` has
 :math:`\frac{K}{K-1} \sum (x_k - \hat r n_k)^2 / (\sum n_k)^2`. If they were independent and normal, a constraint that
 is satisfied would cause an alarm once in 2,700 windows of ten episodes (Student's t with nine degrees of freedom), and
 once in three million windows of many episodes.
+
+A constraint whose costs were unknown in some rounds, as may happen to an agent that was made for a system, cannot be
+checked; the watchdog says so once.
+
+An agent that was made for a system also tests every cost against its rule; see ``posterior.cost_check``.
 """
 
 import warnings
@@ -38,10 +43,15 @@ class Alarm(NamedTuple):
     name: str
     first: int  # the window begins after this round
     last: int  # and ends with this one
-    average: float
+    average: float  # nan if its costs were unknown in some rounds, so that it cannot be checked
     threshold: float
 
     def __str__(self) -> str:
+        if np.isnan(self.average):
+            return (
+                f"{self.name} cannot be checked: its costs were unknown in some of the first {self.last:,} rounds; "
+                "report the costs, or what you saw of the noise, with observe"
+            )
         return (
             f"{self.name} was {self.average:.4g} on average in rounds {self.first + 1:,} to {self.last:,}, while plans "
             f"promised {self.threshold:.4g}: either the limit cannot be kept, or the agent does not know the system yet"
@@ -68,6 +78,7 @@ class Watchdog:
     ) -> None:
         self.names, self.at_least, self.alarms = tuple(names), frozenset(at_least), list[Alarm]()
         self._tell = tell or _warn
+        self._unknown: set[int] = set()  # constraints that are known to be uncheckable
         self._begin(0, None)
 
     def _begin(self, rounds: int, event: EpisodeEvent | None) -> None:
@@ -85,6 +96,10 @@ class Watchdog:
         if promises(event.kind):
             self._planned += event.length
         if event.round >= self._next:
+            for i in np.flatnonzero(np.isnan(event.averages[1:])).tolist():
+                if i not in self._unknown:
+                    self._unknown.add(i)
+                    self._raise(i, 0, event, np.nan)
             self._look_back(event)
             self._begin(event.round, event)
 
@@ -96,11 +111,15 @@ class Watchdog:
         rate, error = ratio(excesses, lengths)
         beyond = np.maximum(BEYOND * np.abs(event.thresholds), ERRORS * error)
         for i in np.flatnonzero(self._in_debt & (rate > beyond)):
-            name = self.names[i] if self.names else f"limited cost {i + 1}"
-            sign, threshold = (-1.0 if name in self.at_least else 1.0), float(event.thresholds[i])
-            alarm = Alarm(name, self._first, event.round, sign * (threshold + float(rate[i])), sign * threshold)
-            self.alarms.append(alarm)
-            self._tell(alarm)
+            self._raise(int(i), self._first, event, float(event.thresholds[i]) + float(rate[i]))
+
+    def _raise(self, i: int, first: int, event: EpisodeEvent, average: float) -> None:
+        """Raise an alarm for a constraint, given its average as a cost."""
+        name = self.names[i] if self.names else f"limited cost {i + 1}"
+        sign = -1.0 if name in self.at_least else 1.0
+        alarm = Alarm(name, first, event.round, sign * average, sign * float(event.thresholds[i]))
+        self.alarms.append(alarm)
+        self._tell(alarm)
 
 
 def ratio(excesses: Floats, lengths: Floats) -> tuple[Floats, Floats]:
