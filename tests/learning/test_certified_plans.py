@@ -17,6 +17,7 @@ def test_nine_tenths_of_the_priced_effect_of_uncertainty_and_a_tenth_of_optimism
     monkeypatch.setattr(certified_plans, "largest_means", lambda sets, h: np.full(2, h.max()))
     view = SimpleNamespace(
         model=model,
+        whole=model,
         means=model.costs[1:],
         distributions=None,
         largest=lambda i, h: np.full(2, h.max()),

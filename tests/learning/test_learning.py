@@ -12,7 +12,18 @@ from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
-from psconrl.agents import Doubling, EveryRound, Explore, LengthOnly, Ouyang, SquareRoot, Steady, Unconstrained, Uniform
+from psconrl.agents import (
+    Doubling,
+    EveryRound,
+    Explore,
+    Growing,
+    LengthOnly,
+    Ouyang,
+    SquareRoot,
+    Steady,
+    Unconstrained,
+    Uniform,
+)
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.parts import schedules
 from psconrl.learning.posterior.counts import Counts
@@ -59,7 +70,9 @@ def test_the_stopping_rule_step_by_step(name):
     assert all(b <= a + 1 for a, b in itertools.pairwise(ends))
 
 
-@pytest.mark.parametrize("schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), LengthOnly(), EveryRound()])
+@pytest.mark.parametrize(
+    "schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), LengthOnly(), Growing(), EveryRound()]
+)
 @pytest.mark.part(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_number_of_episodes_is_within_its_bound(name, schedule, full):
@@ -194,7 +207,7 @@ def test_exploration_goes_to_the_least_visited_state_that_can_be_reached():
     prior[0, :, :3] = prior[1, :, :3] = prior[2, :, :3] = 0.5
     prior[3, :, 3] = 1.0  # an island: never visited, never reachable
     agent = PSConRL(
-        4, 2, thresholds=[-1.0], costs=np.zeros((2, 4, 2)), belief=Dirichlet(prior), seed=0
+        4, 2, thresholds=[-1.0], costs=np.zeros((2, 4, 2)), belief=Dirichlet(prior), fallback=Explore(), seed=0
     )  # always infeasible
     P = prior / prior.sum(axis=2, keepdims=True)
     cmdp = CMDP(P, np.zeros((2, 4, 2)), [0.0])

@@ -300,7 +300,7 @@ def test_all_ways_of_playing_tell_the_same_story():
         total = sum(e.length * e.costs for e in events)
         np.testing.assert_allclose(events[-1].averages, total / agent.rounds, rtol=1e-12)
         np.testing.assert_array_equal(events[-1].thresholds, TIGHT)
-        assert {e.kind for e in events} == {"optimal", "explore"}
+        assert {e.kind for e in events} == {"optimal", "explore", "least excess"}
         assert all(np.isnan(e.value) == (e.kind == "explore") for e in events)
     facts = {
         way: [(e.round, e.kind, e.length, *e.costs.tolist(), *e.averages.tolist(), e.explored) for e in events]

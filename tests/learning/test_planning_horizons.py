@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL
-from psconrl.agents import Balance, Doubling, Endless, LengthOnly, Ouyang, Proportional, SquareRoot, Steady
+from psconrl.agents import Balance, Doubling, Endless, Growing, LengthOnly, Ouyang, Proportional, SquareRoot, Steady
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.model.transition import DenseTransition, SparseTransition
@@ -59,7 +59,7 @@ COSTS = np.array([[[-1.0, 0.0], [-1.0, -1.0]], [[1.0, 0.0], [0.0, 0.0]]])
 def sure_of_it(**parts):
     """An agent that draws this model every time."""
     agent = PSConRL(2, 2, [0.1], COSTS, seed=0, **parts)
-    agent._draw = lambda: DenseTransition(P.reshape(4, 2) / P.reshape(4, 2).sum(axis=1, keepdims=True))
+    agent._draw = lambda doubted=None: DenseTransition(P.reshape(4, 2) / P.reshape(4, 2).sum(axis=1, keepdims=True))
     return agent
 
 
@@ -149,6 +149,22 @@ def test_episodes_of_the_root_of_the_rounds(pairs, steps):
     assert found == steps == max(1, ceil(sqrt(sum(pairs))))
     assert caps.ravel().tolist() == [max(1, n) for n in pairs]
     assert LengthOnly().caps(counts_of(*pairs)) == (steps, None)
+
+
+@pytest.mark.parametrize(("rounds", "steps"), [(0, 1), (5, 3), (99, 10), (100, 10), (101, 11), (1001, 101)])
+def test_episodes_of_a_tenth_of_the_rounds_or_their_root(rounds, steps):
+    assert Growing().caps(counts_of(rounds)) == (steps, None)
+
+
+@pytest.mark.parametrize("last", [1, 50, 100, 101, 10**6])
+def test_the_most_growing_episodes_by_hand(last):
+    t = count = 0
+    while t < last:
+        t += max(1, ceil(sqrt(t)), ceil(t / 10))
+        count += 1
+    by_hand = min(last, 2 * sqrt(last)) if last <= 100 else 21 + log(last / 100) / log(1.1)
+    assert Growing().most_episodes(5, 2, last) == pytest.approx(by_hand)
+    assert count <= by_hand
 
 
 @pytest.mark.parametrize("T", [1, 10, 1000, 10**6])

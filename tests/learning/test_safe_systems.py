@@ -22,7 +22,8 @@ from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.noise_bounds import NoiseIntervals, box_of_parameter, end_of_rate
 from psconrl.learning.safety_views import NoiseKnowledge
 from psconrl.planning.lyapunov import best_within
-from psconrl.planning.pessimism import BlockBounds, NoiseBox, largest_means, worst_average
+from psconrl.planning.noise_box import BlockBounds, NoiseBox
+from psconrl.planning.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
 from psconrl.systems import Bernoulli, Beta, Binomial, Categorical, Event, Gamma, Geometric, Poisson, System
 
@@ -157,7 +158,7 @@ def test_every_interval_of_the_noise_has_its_share_of_delta(system, number):
         (Poisson(Gamma(1, 1), most=5), (0.7, 2.6), {"times": np.array([1.0, 2.0])}),
         (Binomial("n", Beta(1, 1)), (0.2, 0.45), {"n": np.array([3.0, 1.0])}),
         (Geometric(Beta(1, 1), most=4), (0.15, 0.6), {}),
-        (Bernoulli(Beta(1, 1)), (0.1, 0.3), {"n": np.array([1.0, 0.0])}),
+        (Bernoulli(Beta(1, 1)), (0.1, 0.3), {"when": np.array([1.0, 0.0])}),
     ],
 )
 def test_probabilities_are_least_and_largest_over_all_parameters_of_the_interval(noise, ends, arguments):
@@ -414,7 +415,8 @@ def test_margins_vanish_if_nothing_is_unknown():
     """The confidence set is a single model: a plan needs no margin, and is played but for exploration."""
     true = load_system("queue", known=True)
     model, agent = true.model_for_learning(), agent_for(true, true)
-    chosen = agent._plans.choose(agent._certifier, agent._view(0), agent._recovery)
+    for _ in range(4):  # episodes, each of which corrects the margins
+        chosen = agent._plans.choose(agent._certifier, agent._view(0), agent._recovery)
     assert (agent._plans.margins <= 5e-3 * model.thresholds).all()  # the iteration stops that early
     assert evaluate(model, agent._plans.last).costs[0] == pytest.approx(plan(model).costs[0], rel=2e-3)
     assert chosen.kind == "certified"
@@ -506,3 +508,14 @@ def test_bad_input_for_a_system_gets_one_line():
         SafeStart(4, 4, [0.4], baseline=np.full((4, 4), 0.25), slack=0.1, belief=LearnedMass())
     with pytest.raises(AgentError, match="a baseline must be given"):
         SafeStart.of(system)
+
+
+def test_slow_plans_are_announced(monkeypatch):
+    true = load_system("queue", known=True)
+    agent = agent_for(true, true)
+    assert agent.why_slow() == ""
+    cells = true.structure.successors.size
+    monkeypatch.setattr("psconrl.learning.agents.safe.PER_OUTCOME", 4.0 / cells)
+    assert agent.why_slow().startswith(
+        f"an episode may take 4 s of planning: every certificate looks at {cells:,} outcomes"
+    )

@@ -56,9 +56,42 @@ def test_classes_are_connected_at_a_loss_within_the_thresholds():
     assert exact.costs == pytest.approx([0.5 + DRAFT_SHARE / 2, 0.5], abs=1e-9)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.03])
+def test_a_draft_moves_in_the_share_of_rounds_that_is_asked_for(share):
+    """Half of these rounds are moves, which cost 1 each."""
+    model = two_places(move=1.0)
+    draft = Drafts(model).plan(model.costs, model.thresholds, share)
+    assert (draft.split, draft.tied) == (True, False)
+    assert evaluate_policy(model, draft.policy).costs == pytest.approx([0.5 + share / 2, 0.5], abs=1e-9)
+
+
+def test_tied_actions_that_leave_a_class_for_ever_do_not_connect():
+    """On the islands, leaving the first state is tied with staying, but leaving the second one is not."""
+    model = psconrl.load("islands")
+    draft = Drafts(model).plan(model.costs, model.thresholds)
+    assert (draft.split, draft.tied) == (True, False)
+    assert evaluate_policy(model, draft.policy).costs == pytest.approx([0.5 + DRAFT_SHARE / 2, 0.5], abs=1e-9)
+
+
+def test_between_classes_a_draft_only_moves_on():
+    """A one-way ring of six places, two of which are worth staying at: in all others it goes on at once."""
+    S = 6
+    P = np.zeros((S, 2, S))
+    P[np.arange(S), 0, np.arange(S)] = P[np.arange(S), 1, (np.arange(S) + 1) % S] = 1.0
+    costs = np.stack([np.ones((S, 2)), np.full((S, 2), 0.5)])
+    costs[:, 0, 0], costs[:, 3, 0] = (0.0, 1.0), (1.0, 0.0)
+    model = CMDP(P, costs, [0.4])
+    policy = Drafts(model).plan(model.costs, model.thresholds, 0.1).policy
+    assert policy[[1, 2, 4, 5], 1].tolist() == [1.0] * 4
+    assert 0.0 < policy[0, 1] < 0.5
+    assert 0.0 < policy[3, 1] < 0.5
+
+
 def test_tied_actions_connect_classes_without_loss():
     model = two_places(move=0.0)
-    exact = evaluate_policy(model, Drafts(model).plan(model.costs, model.thresholds).policy)
+    draft = Drafts(model).plan(model.costs, model.thresholds)
+    assert (draft.split, draft.tied) == (True, True)
+    exact = evaluate_policy(model, draft.policy)
     assert len(exact.classes) == 1
     assert exact.costs == pytest.approx([0.5, 0.5], abs=1e-9)
 

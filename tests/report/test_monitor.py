@@ -19,6 +19,7 @@ import pytest
 
 import psconrl
 from psconrl import CSVLog, LabelledAgent, PSConRL
+from psconrl.agents import Explore
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
@@ -41,7 +42,8 @@ QUEUE = psconrl.load("queue")
 
 
 def events_of(rounds=1500):
-    agent, found = PSConRL(QUEUE.n_states, QUEUE.n_actions, QUEUE.thresholds, QUEUE.costs, seed=0), []
+    sizes, found = (QUEUE.n_states, QUEUE.n_actions, QUEUE.thresholds, QUEUE.costs), []
+    agent = PSConRL(*sizes, fallback=Explore(), doubt=None, seed=0)
     agent.watch(found.append)
     psconrl.simulate(QUEUE, agent, rounds, seed=0)
     return found
@@ -181,7 +183,7 @@ def test_the_page_says_what_a_watchdog_says(tmp_path):
     alarm = Alarm("delay", 1000, 2000, pytest.approx(1.5), 1.0)
     assert log.alarms() == [alarm]
     assert log.alarms() == [alarm]  # asked again, it does not alert twice
-    note = log_contents(log)["notes"][0]
+    note = log_contents(log)["warnings"][0]
     assert note.startswith("Watchdog: delay was 1.5 on average in rounds 1,001 to 2,000, while plans promised 1")
     assert note.endswith("yet.")
 

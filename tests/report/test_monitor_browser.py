@@ -181,7 +181,8 @@ def test_names_are_shown_as_text_and_nothing_runs(shown, tmp_path):
 
 
 def test_a_spike_is_marked_at_the_edge_of_the_axis_and_named_above_it(shown, tmp_path):
-    times = [dataclasses.replace(e, planning_time=0.001 + 1e-6 * k) for k, e in enumerate(EVENTS)]
+    rise = 0.0002 / (len(EVENTS) - 1)  # to 0.0012, however many episodes the run has
+    times = [dataclasses.replace(e, planning_time=0.001 + rise * k) for k, e in enumerate(EVENTS)]
     times[100] = dataclasses.replace(times[100], planning_time=8.0)
     page.write_monitor(Source(write_log(tmp_path / "run.csv", times)).report(), tmp_path / "page.html")
     shown.browser.get((tmp_path / "page.html").as_uri())

@@ -47,8 +47,8 @@ def round_by_round(cumulative, limits):
 
 @pytest.mark.parametrize("emission", ["deterministic", "bernoulli"])
 def test_the_largest_excess_is_that_of_all_rounds_not_of_checkpoints(emission):
-    every = Simulation(ROVER, agent_for(ROVER), 5, emission=emission).run(1000, checkpoints=1000)
-    few = Simulation(ROVER, agent_for(ROVER), 5, emission=emission).run(1000, checkpoints=3)
+    every = Simulation(ROVER, agent_for(ROVER, "psconrl-paper"), 5, emission=emission).run(1000, checkpoints=1000)
+    few = Simulation(ROVER, agent_for(ROVER, "psconrl-paper"), 5, emission=emission).run(1000, checkpoints=3)
     expected = round_by_round(every.cumulative, ROVER.thresholds)
     np.testing.assert_array_equal(every.largest_excess, expected)
     np.testing.assert_array_equal(few.largest_excess, expected[few.rounds - 1])

@@ -38,7 +38,7 @@ def test_geometric_probabilities_end_with_all_larger_counts():
 
 def test_a_parameter_may_be_an_expression():
     noise = Bernoulli("0.1 * staff")
-    arguments = {"n": np.ones(2), "p": np.array([0.1, 0.3])}
+    arguments = {"when": np.ones(2), "p": np.array([0.1, 0.3])}
     np.testing.assert_allclose(noise.table(np.zeros(1), arguments, 2), [[0.9, 0.1], [0.7, 0.3]])
 
 

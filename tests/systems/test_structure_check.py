@@ -9,7 +9,7 @@ import pytest
 import psconrl
 from psconrl.errors import AgentError, StructureWarning
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.structure_check import FALSE_ALARMS, StructureCheck
+from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, DistributionCheck
 from psconrl.learning.posterior.structured import Structured
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import log_contents
@@ -41,7 +41,7 @@ def counted(system, moves, noise=()):
         for _ in range(times):
             record.step(s, a, t, np.zeros(len(structure.fixed_costs)))
     for number, cells in noise:
-        record.noise.note(number, cells)
+        record.noise.note(number, 1, cells)
     counts.add(record)
     return counts
 
@@ -78,7 +78,7 @@ def test_the_evidence_against_a_known_probability(k, n):
     system = switch(0.3)
     counts = counted(system, {(0, 0, 1): k, (0, 0, 0): n - k})
     exact = log_jeffreys(k, n) - k * math.log(0.3) - (n - k) * math.log(0.7)
-    found = StructureCheck(system.structure).log_evidence(counts, {})
+    found = DistributionCheck(system.structure).log_evidence(counts, {})
     assert found == {"flip": pytest.approx(exact, abs=1e-9)}
 
 
@@ -87,7 +87,7 @@ def test_an_unknown_probability_has_the_largest_likelihood(k, n):
     system = switch(Beta(1, 1))
     counts = counted(system, {(0, 0, 1): k, (0, 0, 0): n - k})
     exact = log_jeffreys(k, n) - k * math.log(k / n) - (n - k) * math.log1p(-k / n)
-    found = StructureCheck(system.structure).log_evidence(counts, {"flip": np.array([0.5])})
+    found = DistributionCheck(system.structure).log_evidence(counts, {"flip": np.array([0.5])})
     assert found == {"flip": pytest.approx(exact, abs=1e-6)}
     assert found["flip"] < 0.0
 
@@ -105,7 +105,7 @@ def test_rates_of_events_have_the_largest_likelihood():
     counts = counted(system, dict(zip([(1, 0, 2), (1, 0, 0), (1, 0, 1)], times.tolist(), strict=True)))
     free = math.lgamma(1.5) - math.lgamma(101.5) + sum(math.lgamma(n + 0.5) - math.lgamma(0.5) for n in times)
     exact = free - float(times @ np.log(times / 100))
-    found = StructureCheck(system.structure).log_evidence(counts, system.structure.randomness.initial())
+    found = DistributionCheck(system.structure).log_evidence(counts, system.structure.randomness.initial())
     # The mean over all pairs together and three views: of the two others, which were not seen, E is 1.
     assert found["the events"] == pytest.approx(math.log((2 * math.exp(exact) + 2) / 4), abs=1e-5)
 
@@ -116,14 +116,14 @@ def test_what_a_shelf_hides_is_no_evidence():
     counts = counted(system, {(1, 0, 1): 3, (1, 0, 0): 7})
     p = math.exp(-2.0)
     exact = log_jeffreys(3, 10) - 3 * math.log(p) - 7 * math.log1p(-p)
-    check = StructureCheck(system.structure)
+    check = DistributionCheck(system.structure)
     views = check._views.number["demand"]
     expected = math.log((2 * math.exp(exact) + views - 1) / (views + 1))
     assert check.log_evidence(counts, {}) == {"demand": pytest.approx(expected, abs=1e-9)}
 
 
 def test_values_of_free_probability_are_not_tested():
-    assert StructureCheck(shelf(Categorical(range(4), prior=1)).structure).tested == []
+    assert DistributionCheck(shelf(Categorical(range(4), prior=1)).structure).tested == []
 
 
 RIGHT = {
@@ -140,7 +140,7 @@ def test_silent_on_a_hundred_runs_that_are_right(name, full):
     """The probability of an alarm is at most 1/1000 in each run: 100 runs have one with probability 0.1 at most."""
     noise, value = RIGHT[name]
     system = shelf(noise)
-    true, check = system.with_noise(demand=value), StructureCheck(system.structure)
+    true, check = system.with_noise(demand=value), DistributionCheck(system.structure)
     parameters = {"demand": np.array([value])}
     largest = -np.inf
     for seed in range(25 if full else 8):
@@ -165,7 +165,7 @@ def test_an_agent_doubts_a_demand_that_is_not_poisson(tmp_path):
     log = LogFile(tmp_path / "log.csv")
     log.refresh()
     assert log.doubts == agent.doubts()[0]
-    assert any("What the agent was given is wrong: demand" in note for note in log_contents(log)["notes"])
+    assert any("What the agent was given is wrong: demand" in note for note in log_contents(log)["warnings"])
     agent.save(tmp_path / "agent.npz")
     assert psconrl.load_agent(tmp_path / "agent.npz").doubts() == agent.doubts()
 
@@ -173,7 +173,7 @@ def test_an_agent_doubts_a_demand_that_is_not_poisson(tmp_path):
 def test_an_agent_doubts_a_known_rate_that_is_wrong():
     system = shelf(Poisson(1.0, most=8))
     agent = psconrl.PSConRL.of(system, seed=1)
-    with pytest.warns(StructureWarning, match="demand does not follow Poisson"):
+    with pytest.warns(StructureWarning, match=r"rate of demand is not as given, but about [12]\.\d+: correct it"):
         psconrl.simulate(system.with_noise(demand=2.0), agent, 1000, seed=2)
 
 

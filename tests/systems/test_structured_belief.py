@@ -137,8 +137,8 @@ def test_the_samples_are_models_of_the_system():
     np.testing.assert_allclose(belief.costs(), model.costs, atol=1e-15)
 
 
-def test_noises_with_the_same_prior_share_their_parameter(number):
-    p = Beta(1, 1)
+def test_noises_whose_priors_name_a_parameter_share_it(number):
+    p = Beta(1, 1, shared="p")
     system = System(
         state={"a": 2, "b": 2},
         action={"wait": 1},

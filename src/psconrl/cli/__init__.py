@@ -30,6 +30,7 @@ SECTIONS = {
         "inspect": ("psconrl.cli.inspect", "Describe a model: sizes, structure, feasible range of every cost."),
         "solve": ("psconrl.cli.solve", "Plan a model: value, costs, shadow prices, policy, certificate."),
         "explain": ("psconrl.cli.explain", "Explain an action: what each would change, in units and at its price."),
+        "rule": ("psconrl.cli.rule", "Find a short rule for a System: a few questions, with what the rule costs."),
         "verify": ("psconrl.cli.verify", "Check a saved proof against a model, in exact arithmetic."),
         "pareto": ("psconrl.cli.pareto", "Trade-off curves: the optimal value as one or two limits vary."),
     },

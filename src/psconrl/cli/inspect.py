@@ -13,6 +13,7 @@ from psconrl.cli.options import (
     words,
 )
 from psconrl.cli.progress import (
+    answer_with_progress,
     inspect_with_progress,
 )
 from psconrl.cli.render import (
@@ -21,8 +22,11 @@ from psconrl.cli.render import (
     number,
     numbers_table,
 )
+from psconrl.cli.stated import ranges_table
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file, read_everything
+from psconrl.systems.answer import Answer
+from psconrl.systems.infeasible import ranges_of
 
 RANGES_STATES = 20_000  # states up to which ranges of all rewards and labels of a model without a goal are computed
 OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a model without a goal does not have
@@ -37,13 +41,14 @@ def inspect_command(model: GivenModel, as_json: bool, force: bool) -> None:
 
     For a .umb or .drn file without a goal, show every reward and label.
     """
-    cmdp, kinds = _model_to_look_at(model)
+    cmdp, kinds, answer = _model_to_look_at(model)
     if kinds and cmdp.n_states > RANGES_STATES and not as_json:
         _print_names(model.name, cmdp, kinds)
         return
     report = inspect_with_progress(cmdp, force)
     if as_json:
-        click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
+        more = {} if answer is None else {"stated": [row._asdict() for row in ranges_of(answer.asked)]}
+        click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}) | more, allow_nan=False))
         return
     out = console()
     out.print(Text(f"{model.name}: {_without_goal(cmdp) if kinds else repr(cmdp)}"))
@@ -52,6 +57,9 @@ def inspect_command(model: GivenModel, as_json: bool, force: bool) -> None:
         if not kinds or key not in OF_A_GOAL:
             table.add_row(key, Text(value))
     out.print(table)
+    if answer is not None:
+        out.print(ranges_table(answer.asked))
+        return
     ranges = numbers_table("", "least average", "largest average", "kind" if kinds else "threshold")
     for i, name in enumerate(cmdp.cost_names):
         low, high = report.ranges[i]
@@ -73,9 +81,16 @@ def _print_names(model: str, cmdp: CMDP, kinds: dict[str, str]) -> None:
     out.print(table)
 
 
-def _model_to_look_at(model: GivenModel) -> tuple[CMDP, dict[str, str]]:
-    """Read a model; an exchange file without a goal is read with all rewards and labels, and the kind of each."""
+def _model_to_look_at(model: GivenModel) -> tuple[CMDP, dict[str, str], Answer | None]:
+    """Read a model; an exchange file without a goal is read with all rewards and labels, and the kind of each.
+
+    Of a system, return the linear model of its answer, and the answer.
+    """
     options = words("--set", model.settings)
     if is_exchange_file(model.name) and not model.goal and not set(options) - {"constants"}:
-        return read_everything(model.name, options.get("constants", ""))
-    return model.read(), {}
+        return *read_everything(model.name, options.get("constants", "")), None
+    found = model.open()
+    if isinstance(found, CMDP):
+        return found, {}, None
+    answer = answer_with_progress(found)
+    return answer.model, {}, answer

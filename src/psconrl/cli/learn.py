@@ -20,6 +20,7 @@ from psconrl.cli.render import console
 from psconrl.cli.signals import end_politely
 from psconrl.experiment.job import model_of
 from psconrl.learning.advice import advice, hindsight
+from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.watchdog import Watchdog
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import EMISSIONS
@@ -93,6 +94,7 @@ def learn_command(**given: Any) -> None:
         run.agent.watch(log_of(model, run, files.log))
     watchdog = _watchdog(model, run)
     out, maximise = console(), model is not None and model.maximise
+    limits = ConstraintNames.of(run.cost_names[1:], () if model is None else model.at_least)
     _print_in_yellow(out, advice(run.agent, rounds, maximise))
     best = None if model is None else plan(environment.model() if isinstance(environment, System) else model)
     title = f"{run.agent.recipe} on {options.env}"
@@ -109,7 +111,7 @@ def learn_command(**given: Any) -> None:
         _print_in_yellow(out, (f"Watchdog: {alarm}." for alarm in watchdog.alarms))
         doubts = run.agent.doubts() or ()
         _print_in_yellow(out, (f"What the agent was given is wrong: {doubt}." for doubt in doubts))
-        _print_in_yellow(out, (f"Note: {line}." for line in hindsight(run.agent, run.state, maximise)))
+        _print_in_yellow(out, (f"Note: {line}." for line in hindsight(run.agent, run.state, maximise, limits)))
     _write(out, files, run, trace, best, title)
     if trace.interrupted:
         sys.exit(INTERRUPTED)

@@ -23,6 +23,7 @@ def print_result(out: Console, title: str, trace: Trace, best: Plan | None) -> N
         return
     sign = -1.0 if trace.provenance["maximise"] else 1.0
     averages, names, limits = trace.averages[-1], trace.cost_names, trace.thresholds
+    floors = frozenset() if best is None else best.names.at_least
     if best is not None and best.status is Status.INFEASIBLE:
         out.print(Text(f"No policy can meet the limits: {best.infeasibility}"))
         best = None
@@ -40,6 +41,8 @@ def print_result(out: Console, title: str, trace: Trace, best: Plan | None) -> N
     exact = [()] * len(names) if strong is None else [(f"{x:.1f}",) for x in strong]
     table.add_row(Text(named(names[0])), number(sign * averages[0]), optimum, lost, "", *exact[0])
     for i, name in enumerate(names[1:]):
-        found = number(averages[i + 1]), number(float(limits[i])), f"violation {over[i]:.1f}", f"{worst[i]:.1f}"
+        of_limit = -1.0 if name in floors else 1.0
+        shown = f"{'>= ' if name in floors else ''}{number(of_limit * float(limits[i]))}"
+        found = number(of_limit * averages[i + 1]), shown, f"violation {over[i]:.1f}", f"{worst[i]:.1f}"
         table.add_row(Text(named(name)), *found, *exact[i + 1])
     out.print(table)

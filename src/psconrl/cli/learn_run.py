@@ -162,7 +162,15 @@ def log_of(model: CMDP | None, run: Run, path: Path) -> CSVLog:
     if model is None:
         return CSVLog(path, run.cost_names, maximise=True)
     costs = [model.units.named(name) for name in run.cost_names]
-    return CSVLog(path, costs, states=model.state_names, actions=model.action_names, maximise=model.maximise)
+    at_least = [model.units.named(name) for name in model.at_least]
+    return CSVLog(
+        path,
+        costs,
+        states=model.state_names,
+        actions=model.action_names,
+        maximise=model.maximise,
+        at_least=at_least,
+    )
 
 
 def _save_path(path: str | None, resumed: str | None = None) -> Path | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from psconrl.cli.progress import build_with_progress
 from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.extras import need_matplotlib
@@ -34,7 +35,7 @@ _limit = click.option(
     "limits",
     multiple=True,
     metavar="'NAME>=VALUE'",
-    help="Constrain another reward or label by <= or >=; may be repeated.",
+    help="Constrain another reward or label, or a quantity of a System, by <= or >=; may be repeated.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
@@ -47,24 +48,37 @@ class GivenModel(NamedTuple):
     thresholds: tuple[str, ...]
     goal: dict[str, Any]  # the objective and the limits of a .umb or .drn file
 
-    def read(self) -> CMDP:
-        """Return the model, with environment options, a goal, and thresholds given as NAME=VALUE."""
+    def open(self) -> "CMDP | System":
+        """Return the model or the system, with environment options, a goal, and thresholds given as NAME=VALUE."""
         if self.goal and not is_exchange_file(self.name):
-            raise ConfigError(
-                "--minimise, --maximise and --limit go with .umb and .drn files; this model has an objective, and "
-                "--threshold NAME=VALUE changes its limits"
-            )
+            return self._with_limits()
         if not self.goal:
             found = read_environment(self.name, self.settings, self.thresholds)
-            if isinstance(found, CMDP):
+            if isinstance(found, CMDP | System):
                 return found
-            if isinstance(found, System):
-                return found.model()
         options = words("--set", self.settings)
         for option in self.goal:
             if option in options:
                 raise ConfigError(f"--set {option}: already given by --{option.removesuffix('s')}")
         return _limited(load(self.name, **options, **self.goal), pairs("--threshold", self.thresholds))
+
+    def read(self) -> CMDP:
+        """Return the model; a system must have a linear objective and linear limits."""
+        found = self.open()
+        return build_with_progress(found) if isinstance(found, System) else found
+
+    def _with_limits(self) -> System:
+        """Return a system with the limits that are given as texts in place of its own, or added to them."""
+        found = read_environment(self.name, self.settings, ())
+        if not isinstance(found, System):
+            raise ConfigError(
+                "--minimise, --maximise and --limit go with .umb and .drn files, and --limit with a System; this model "
+                "has an objective, and --threshold NAME=VALUE changes its limits"
+            )
+        if set(self.goal) - {"limits"}:
+            raise ConfigError("--minimise, --maximise: a System has its objective in its file; change it there")
+        limits = pairs("--threshold", self.thresholds)
+        return (found.with_thresholds(limits) if limits else found).with_limits(list(self.goal["limits"]))
 
 
 def model_options(command: Callable[..., Any], *more: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,14 +156,19 @@ def _word(text: str) -> Any:
 
 
 def pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:
-    """Parse options given as NAME=VALUE, with numbers as values."""
+    """Parse options given as NAME=VALUE, with a number or a percentage as value; a name may contain ``=``.
+
+    >>> pairs("--threshold", ("P(shelf == 0)=5%", "lost=2"))
+    {'P(shelf == 0)': 0.05, 'lost': 2.0}
+    """
     result = {}
     for item in values:
-        name, equals, number = item.partition("=")
+        name, equals, text = item.rpartition("=")
+        number, percent, rest = text.strip().partition("%")
         try:
-            if not equals or not name:
+            if not equals or not name.strip() or rest or name.rstrip()[-1] in "<>=!":
                 raise ValueError
-            result[name.strip()] = float(number)
+            result[name.strip()] = float(number) / (100.0 if percent else 1.0)
         except ValueError:
             raise ConfigError(f"{option}: must be NAME=VALUE with a number; got {item!r}") from None
     return result

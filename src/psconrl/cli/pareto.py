@@ -19,7 +19,9 @@ from psconrl.cli.options import (
     model_and_threshold_options,
     picture_path,
 )
+from psconrl.cli.progress import trade_off_with_progress
 from psconrl.cli.render import console, number, numbers_table
+from psconrl.cli.stated import curve_table
 from psconrl.errors import ConfigError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
@@ -27,6 +29,7 @@ from psconrl.planning.analysis.pareto import Pareto, ParetoSurface, constraint_i
 from psconrl.planning.analysis.pareto import pareto as trace
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.systems.system import System
 
 CURVE_POINTS, SURFACE_POINTS = 21, 9
 MOST_SIDE = 100  # thresholds per side of a surface
@@ -66,7 +69,11 @@ def pareto_command(
         if level is not None and not abs(level) <= LARGEST_COST:
             wanted = f"at most {LARGEST_COST:g} in size" if math.isfinite(level) else "a finite number"
             raise ConfigError(f"{option}: must be {wanted}; got {level}")
-    cmdp = model.read()
+    opened = model.open()
+    if isinstance(opened, System) and len(constraints) < 2:
+        _curve_of_system(opened, constraints, low, high, points or CURVE_POINTS, as_json, model.name, picture)
+        return
+    cmdp = opened.model() if isinstance(opened, System) else opened
     if not constraints and cmdp.n_constraints > 1:
         raise click.UsageError(f"--constraint is needed; one or two of: {', '.join(cmdp.cost_names[1:])}")
     indices = [constraint_index(cmdp, name) for name in constraints or (1,)]
@@ -98,6 +105,39 @@ def pareto_command(
         _print_curve(curve, cmdp)
     if picture is not None:
         out.print(Text(f"Picture: {picture}"))
+
+
+def _curve_of_system(
+    system: System,
+    limits: tuple[str, ...],
+    low: float | None,
+    high: float | None,
+    points: int,
+    as_json: bool,
+    title: str,
+    picture: Path | None,
+) -> None:
+    """Show the optimal value of a system as the number of one limit varies."""
+    stated = {limit.name: limit for limit in system.requirements}
+    if not limits and len(stated) != 1:
+        raise click.UsageError(f"--constraint is needed; one of: {', '.join(stated)}")
+    name = limits[0] if limits else next(iter(stated))
+    if (low is None) != (high is None):
+        raise click.UsageError("--from and --to: give both, or neither, for a System")
+    numbers = None if low is None or high is None else np.linspace(low, high, points)
+    curve = trade_off_with_progress(system, name, numbers, points)
+    if picture is not None:
+        from psconrl.report.figure_files import write_figure
+        from psconrl.report.trade_off_figures import trade_off_figure
+
+        write_figure(trade_off_figure(curve, stated[name], title=title), picture)
+    if as_json:
+        click.echo(json.dumps(curve.record(), allow_nan=False))
+        return
+    console().print(curve_table(curve, stated[name]))
+    console().print(Text(f"In force: {stated[name]}"))
+    if picture is not None:
+        console().print(Text(f"Picture: {picture}"))
 
 
 def _draw(found: Pareto | ParetoSurface, cmdp: CMDP, title: str, picture: Path | None) -> None:

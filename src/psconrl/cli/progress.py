@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from rich.text import Text
 
@@ -19,6 +20,9 @@ from psconrl.planning.analysis.windows import WindowPlan, plan_windows
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.progress import Progress
+from psconrl.systems.answer import Answer, TradeOff
+from psconrl.systems.short_rule import ShortRule
+from psconrl.systems.system import System
 
 WORTH_TELLING = 3.0  # seconds
 QUIET_SECONDS = 1.0  # seconds without a line
@@ -32,6 +36,31 @@ def plan_with_progress(cmdp: CMDP, method: str, exact: bool = False) -> Plan:
         console(stderr=True).print(Text(f"{cmdp.n_states} states: {needed}. Ctrl-C stops with the best plan so far."))
     with _Line(sys.stderr.isatty()) as line:
         return plan(cmdp, method, progress=line.show, exact=exact)
+
+
+def answer_with_progress(system: System) -> Answer:
+    """Return the answer for a system; show on a terminal how far it is."""
+    with _Line(sys.stderr.isatty(), patience=0.0) as line:  # it reports from two seconds on
+        return system.plan(progress=line.show)
+
+
+def trade_off_with_progress(system: System, limit: str, numbers: Any, points: int) -> TradeOff:
+    """Return a trade-off curve of a system; show on a terminal how far it is."""
+    with _Line(sys.stderr.isatty(), patience=0.0) as line:
+        return system.pareto(limit, numbers, points=points, progress=line.show)
+
+
+def rule_with_progress(answer: Answer, depth: int) -> ShortRule:
+    """Return a short rule; say on a terminal that one is being searched for."""
+    with _Line(sys.stderr.isatty(), patience=0.0) as line:
+        line.show(f"searching for a rule of at most {depth} questions")
+        return answer.rule(depth)
+
+
+def build_with_progress(system: System) -> CMDP:
+    """Return the model of a system; show on a terminal how far it is."""
+    with _Line(sys.stderr.isatty(), patience=0.0) as line:  # it reports from two seconds on
+        return system.model(progress=line.show)
 
 
 def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> WindowPlan:

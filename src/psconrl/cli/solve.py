@@ -18,6 +18,7 @@ from psconrl.cli.options import (
     picture_path,
 )
 from psconrl.cli.progress import (
+    answer_with_progress,
     best_deterministic_with_progress,
     plan_windows_with_progress,
     plan_with_progress,
@@ -36,6 +37,7 @@ from psconrl.cli.render import (
     rule_table,
     settling_line,
 )
+from psconrl.cli.stated import stated_table
 from psconrl.errors import ConfigError, InfeasibleError, SolverError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import ENDINGS
@@ -46,6 +48,8 @@ from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
+from psconrl.systems.answer import Answer
+from psconrl.systems.system import System
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
@@ -116,26 +120,29 @@ def solve_command(
         output_path("--proof", proof_to, (".json",)),
     )
     _check_kind(kind, files, as_json, within)
-    cmdp = model.read()
+    opened = model.open()
+    answer, cmdp = _answered(opened)
     if kind == "threshold" and state_order(cmdp) is None:
         raise ConfigError(
             f"--kind threshold: {why_unordered(cmdp)}; name them by one number, such as '3 waiting', or give an order "
             "to psconrl.threshold_rule(model, order)"
         )
-    result = plan_with_progress(cmdp, method, exact)
+    again = answer is None or exact or method != METHODS[0]
+    result = plan_with_progress(cmdp, method, exact) if answer is None or again else answer.plan
     windows = None
     if within is not None and result.feasible:
         windows = plan_windows_with_progress(cmdp, within, result)
     if kind != KINDS[0]:
-        result.required()
+        (result if answer is None else answer).required()
     _write_files(files, model.name, cmdp, result, windows, kind)
     if as_json:
         record = result.record() if windows is None else result.record() | {"windows": windows.record()}
+        record |= {} if answer is None else {"stated": answer.record()}
         click.echo(json.dumps(record, allow_nan=False))
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model.name}: {cmdp!r}"))
-    _print_plan(out, cmdp, result, kind)
+    _print_plan(out, cmdp, result, kind, answer)
     if windows is not None:
         print_windows(out, windows)
     _print_other_kinds(out, cmdp, result, kind, files.policy)
@@ -143,6 +150,14 @@ def solve_command(
         if path is not None:
             out.print(Text(f"{what.capitalize()}: {path}"))
     sys.exit(EXIT[result.status])
+
+
+def _answered(opened: CMDP | System) -> tuple[Answer | None, CMDP]:
+    """Return the answer for a system, if it is one, and the model."""
+    if isinstance(opened, CMDP):
+        return None, opened
+    answer = answer_with_progress(opened)
+    return answer, answer.model
 
 
 def _check_kind(kind: str, files: PlanFiles, as_json: bool, within: float | None) -> None:
@@ -179,16 +194,20 @@ def _write_files(files: PlanFiles, model: str, cmdp: CMDP, result: Plan, windows
         (result if windows is None else windows).to_csv(files.policy)
 
 
-def _print_plan(out: Console, cmdp: CMDP, result: Plan, kind: str) -> None:
-    """Print status, costs, policy and certificate."""
+def _print_plan(out: Console, cmdp: CMDP, result: Plan, kind: str, answer: Answer | None) -> None:
+    """Print status, costs, policy and certificate; of a system, values and limits as stated."""
     advice = result.status.advice if result.mixture is None or not result.feasible else INITIALLY_RANDOMISED
     out.print(Text(f"{result.status.value.upper()}. {advice}", style="bold"))
     if result.infeasibility is not None:
         why = str(result.infeasibility)
         out.print(Text(f"{why[0].upper()}{why[1:]}\nThe policy of least excess:"))
-    if result.note:
-        out.print(Text(f"Note: {result.note}."))
-    out.print(cost_table(result))
+    note = result.note if answer is None else answer.note
+    if note:
+        out.print(Text(f"Note: {note.removesuffix('.')}."))
+    if answer is None:
+        out.print(cost_table(result))
+    else:
+        out.print(stated_table(answer, answer.averages_of(result.occupancy)))
     if kind == KINDS[0]:
         for view in policy_view(cmdp, result):
             out.print(view)

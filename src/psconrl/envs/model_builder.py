@@ -15,7 +15,7 @@ def model_builder(system: Callable[..., System], *, sparse: bool) -> Callable[..
 
     @functools.wraps(system)
     def build(*args: Any, **options: Any) -> CMDP:
-        return system(*args, **options).expected_model({}, sparse=sparse)
+        return system(*args, **options).expected_model(sparse=sparse)
 
     return build
 

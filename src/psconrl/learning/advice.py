@@ -30,11 +30,16 @@ def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
     return [line for line in lines if line]
 
 
-def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
-    """Return remarks on the plan that the agent played last, as lines; ``state`` is where the run ended."""
+def hindsight(agent: Player, state: int, maximise: bool = False, limits: ConstraintNames | None = None) -> list[str]:
+    """Return remarks on the plan that the agent played last, as lines; ``state`` is where the run ended.
+
+    ``limits``: names of the constraints, if the agent does not know them.
+    """
     if not isinstance(agent, Sampler) or not agent.rounds or agent.n_states > ADVISED_STATES:
         return []
     episode = agent.last_episode
+    if agent.sampled_in_doubt:  # what it promises need not be believed
+        return []
     if agent.sampled is None or episode is None or not promises(episode.kind) or episode.policy.ndim != 2:
         return []
     determined = agent.belief.costs() if agent.costs is None else agent.costs
@@ -42,7 +47,7 @@ def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
     model = CMDP(agent.sampled, costs, agent.thresholds, initial=state)
     ever = evaluate(model, episode.policy)
     soon = evaluate(model.restarting(state, 1.0 / agent.rounds), episode.policy)
-    lines = [_never_visited(agent, ever.occupancy), _slow(agent, maximise, model, ever.costs, soon.costs)]
+    lines = [_never_visited(agent, ever.occupancy), _slow(agent, maximise, limits, model, ever.costs, soon.costs)]
     return [line for line in lines if line]
 
 
@@ -98,14 +103,15 @@ def _never_visited(agent: Player, occupancy: Floats) -> str:
     )
 
 
-def _slow(agent: Player, maximise: bool, model: CMDP, ever: Floats, soon: Floats) -> str:
+def _slow(agent: Player, maximise: bool, given: ConstraintNames | None, model: CMDP, ever: Floats, soon: Floats) -> str:
     """Warn if the plan's long-run averages differ from its averages over as many rounds as the run lasted."""
     ranges = np.array([np.ptp(cost) for cost in model.costs])
     apart = np.abs(soon - ever) / np.where(ranges > 0.0, ranges, 1.0)
     i = int(apart.argmax())
     if apart[i] < WARNED_DISTANCE:
         return ""
-    limits = agent.constraint_names or ConstraintNames.of([f"limited cost {k}" for k in range(1, agent.n_costs)], ())
+    numbered = ConstraintNames.of(f"limited cost {k}" for k in range(1, agent.n_costs))
+    limits = agent.constraint_names or given or numbered
     name = ("the objective", *limits.names)[i]
     sign = -1.0 if (maximise if i == 0 else name in limits.at_least) else 1.0
     return (

@@ -110,10 +110,17 @@ class Agent(Player):
         return part
 
     def _known_or_mean_costs(self) -> Floats:
+        """Return the known costs, or their means."""
         if self.costs is not None:
             return self.costs
         weight = 1.0 if self.cost_weight is None else self.cost_weight
         return self.counts.mean_costs(self.optimistic_cost, self.guessed_costs, weight)
+
+    def _known_or_hopeful_costs(self) -> Floats:
+        """Return the known costs, or their means, with an objective for untried pairs that makes the agent try them."""
+        if self.costs is not None:
+            return self.costs
+        return self.counts.hopeful_costs(self.optimistic_cost)
 
     def _known_or_lowest_costs(self) -> Floats:
         """Return the known costs, or their means, with the lowest costs of the scale for untried pairs."""

@@ -15,6 +15,7 @@ the most the baseline can overspend before it is stopped. A smaller slack gives 
 """
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, BaselineWarning
 from psconrl.learning.checks import as_amounts, as_distributions, as_numbers, need_all_actions
-from psconrl.markov.chain import chain_of
+from psconrl.markov.chain import Chain, chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.model.policy_validation import as_policy
@@ -62,14 +63,23 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
             raise AgentError(
                 f"the baseline must keep {model.cost_names[i + 1]!r} below {tau:g}; its average is {tau - whole:.6g}"
             )
-        pairs = [_recovery(model, distributions, i + 1, tau - share * whole) for share in SHARES]
+        chain, played = chain_of(model.transition, distributions), (distributions * cost).sum(axis=1)
+        unit = float(np.ptp(cost)) or 1.0
+        pairs = [recovery(chain, played, tau - share * whole, unit) for share in SHARES]
         pairs.append((tau - whole, found.biases[i + 1]))
-        safe = [(tau - average, float(np.ptp(h)), h) for average, h in pairs if average < tau]
-        over = float(cost.max()) - tau
-        slack[i], _, h = max(safe, key=lambda one: (_share(one[0], one[1], over), -one[1], one[0]))
-        span[i] = h - h.min()
+        slack[i], span[i] = most_exploring(pairs, tau, float(cost.max()))
     spans = span if by_state else np.ptp(span, axis=1)
     return {"baseline": distributions, "slack": slack, "span": spans, "ranges": outcome_ranges(model)}
+
+
+def most_exploring(pairs: Iterable[tuple[float, Floats]], tau: float, highest: float) -> tuple[float, Floats]:
+    """Return the slack and the span by state (S,), from 0 on, that allow most exploration from the start.
+
+    ``pairs``: upper bounds of the baseline's average, and functions h that prove them. ``highest``: cost of a round.
+    """
+    safe = [(tau - average, float(np.ptp(h)), h) for average, h in pairs if average < tau]
+    slack, _, h = max(safe, key=lambda one: (_share(one[0], one[1], highest - tau), -one[1], one[0]))
+    return slack, h - h.min()
 
 
 def _share(slack: float, span: float, over: float) -> float:
@@ -92,12 +102,12 @@ def outcome_ranges(model: CMDP) -> Floats:
     return np.column_stack([lowest, highest])
 
 
-def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tuple[float, Floats]:
-    """Return an average close to the wanted one, and the least function h (S,) that certifies it."""
-    chain = chain_of(model.transition, distributions)
-    cost = (distributions * model.costs[i]).sum(axis=1) - average
-    unit = float(np.ptp(model.costs[i])) or 1.0
-    h = np.zeros(model.n_states)
+def recovery(chain: Chain, played: Floats, average: float, unit: float) -> tuple[float, Floats]:
+    """Return an average close to the wanted one, and the least function h (S,) that certifies it.
+
+    ``played`` (S,): cost of a round in every state; ``unit``: the range of the cost.
+    """
+    cost, h = played - average, np.zeros(played.size)
     for _ in range(BASELINE_SWEEPS):
         new = np.maximum(0.0, cost + chain @ h)
         still = float(np.abs(new - h).max()) <= STILL * unit
@@ -109,12 +119,22 @@ def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tup
 
 
 def safest_policy(model: CMDP) -> Floats:
-    """Return the policy (S, A) whose smallest distance below a threshold, in ranges of the cost, is largest."""
+    """Return the policy (S, A) whose smallest distance below a threshold, in ranges of the cost, is largest.
+
+    Constraints that no policy can violate are left out, so that they take no distance from the others. If the policy is
+    not the only one, that of least total cost, in ranges, is preferred, since its span is smaller.
+    """
+    limited = model.costs[1:].reshape(model.n_constraints, model.costs[0].size)
+    able = np.flatnonzero(limited.max(axis=1) > model.thresholds)
+    if able.size < model.n_constraints:
+        costs = model.costs[np.concatenate([[0], 1 + able])]
+        model = CMDP(model.transition, costs, model.thresholds[able], initial=model.initial)
+        limited = limited[able]
     if model.n_constraints == 0:
         return plan_unexplained(model).policy
     if model.n_constraints == 1:
         return plan_unexplained(CMDP(model.transition, model.costs[1:], initial=model.initial)).policy
-    ranges = np.ptp(model.costs[1:].reshape(model.n_constraints, model.costs[0].size), axis=1)
+    ranges = np.ptp(limited, axis=1)
     low, high, best = 0.0, 1.0, _within(model, model.thresholds)
     for _ in range(SLACK_HALVINGS):
         share = 0.5 * (low + high)
@@ -125,7 +145,18 @@ def safest_policy(model: CMDP) -> Floats:
             low, best = share, found
     if best is None:
         raise AgentError("no policy keeps the limits of this model, so none can be a baseline")
+    # Of those as far below, one that minimises a single cost does not move between classes, which takes a large span.
+    total = (model.costs[1:] / np.where(ranges > 0, ranges, 1.0)[:, None, None]).sum(axis=0)
+    cheapest = plan_unexplained(CMDP(model.transition, total[None], initial=model.initial)).policy
+    if _least_distance(model, cheapest, ranges) >= _least_distance(model, best, ranges):
+        return cheapest
     return best
+
+
+def _least_distance(model: CMDP, policy: Floats, ranges: Floats) -> float:
+    """Return the smallest distance of a policy below a threshold from any state, in ranges of the cost."""
+    below = model.thresholds - evaluate_policy(model, policy).gains[1:].max(axis=1)
+    return float((below / np.where(ranges > 0, ranges, 1.0)).min())
 
 
 def _within(model: CMDP, limits: Floats) -> Floats | None:

@@ -1,17 +1,17 @@
 """The policies among which the safe agent chooses: planned, certified, and mixed with exploration.
 
 With confidence sets over rows, plans are made for costs that include the effect of uncertainty, and those that are
-certified are played. With a system and the span of the baseline by state, every certificate also bounds what each state
-costs, and the best policy within these bounds is the solution of a linear program (``planning.lyapunov``). The
-certificates are those of the baseline, of the last policy, and of plans for thresholds that are lower by a margin. Each
-plan corrects the margins by the distance of its certified bounds from the thresholds, so that they settle where the
-bounds meet the thresholds; they are kept from episode to episode.
+certified are played. If a plan mixes policies with classes of their own, policies that move between these in few rounds
+are tried as well (``rare_moves``). With a system and the span of the baseline by state, every certificate also bounds
+what each state costs, and the best policy within these bounds is the solution of a linear program
+(``planning.lyapunov``). The certificates are those of the baseline, of the last policy, and of plans for thresholds
+that are lower by a margin. Each plan corrects the margins by the distance of its certified bounds from the thresholds,
+so that they settle where the bounds meet the thresholds; they are kept from episode to episode.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from psconrl.errors import SolverError
 from psconrl.kernels import special
 from psconrl.kernels.occupancy import one_hot
 from psconrl.learning.checks import saved_floats
+from psconrl.learning.rare_moves import LOWER, RAISE, RareMoves, coming_back, towards_untried
 from psconrl.learning.safety_certificates import Certified, Certifier
-from psconrl.learning.safety_views import View
+from psconrl.learning.safety_views import View, feared_costs
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.planning.drafts import Drafts
 from psconrl.planning.lyapunov import best_within
@@ -32,8 +33,8 @@ from psconrl.products import product
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
 CONDONED = 0.9  # share of the priced effect of uncertainty that is subtracted; the rest decides ties for what is known
 OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
-MARGIN_PLANS = 6  # plans for lower thresholds in one episode of a system, at most; two are certified at most
-RAISE, LOWER = 1.05, 0.9  # shares of an excess, and of a distance below a threshold, that a margin is changed by
+MARGIN_PLANS = 2  # plans for lower thresholds in one episode of a system, at most
+FAR = 5.0  # excess of the last policy's bound, relative to what thresholds can be lowered by, without such plans
 EXPLORE = 1 / 2  # in a system, the least tried action has at most the probability tries to the power of minus this
 
 
@@ -48,6 +49,8 @@ class CertifiedPlans:
         self.potential: Floats = np.zeros(S)  # of the last plan
         self.last: Floats | None = None  # the last policy in a system, before exploration
         self.margins: Floats = np.zeros(n_constraints)  # by which plans in a system stay below the thresholds
+        self.moves = RareMoves(n_constraints)
+        self._hoped: tuple[tuple[object, ...], Floats] | None = None  # the last optimistic objective, and of what
         self._priced: tuple[tuple[object, ...], Floats, Floats] | None = None  # the last hopes and fears, and of what
 
     def choose(self, certifier: Certifier, view: View, recovery: Floats | None) -> Certified:
@@ -55,23 +58,30 @@ class CertifiedPlans:
 
         ``recovery`` (m, S): the span of the baseline by state, if it is known which states may follow.
         """
-        alone = certifier.alone() if recovery is None else certifier.recovering(recovery, view)
-        others = self._widened if recovery is None else partial(self._within_certificates, alone)
-        certified = [alone, *others(certifier, view)]
+        if recovery is None:
+            certified = [certifier.alone(), *self._of_rows(certifier, view)]
+        else:
+            certified = list(self._within_certificates(certifier.recovering(recovery, view), certifier, view))
         # Their objectives are comparable only at the same prices, those of the last plan.
-        explored = [self._exploring(certifier, found, view) for found in certified]
+        explored = [one if one.hope < math.inf else self._exploring(certifier, one, view) for one in certified]
         best = min(range(len(explored)), key=lambda k: explored[k].hope)
+        self.moves.settle(view.rounds)
+        exploring = int(len(certified) > 1 and certified[1].often)  # the baseline, with a certificate from data or not
+        if self.moves.split and best > exploring and not view.pairs.all() and self.moves.returns(view.rounds):
+            best = exploring
         chosen = explored[best]
         if recovery is not None:
             self.last, self.biases = certified[best].policy, _biases(chosen)
-        self._priced = None
+        self._priced = self._hoped = None
         return chosen
 
     def _exploring(self, certifier: Certifier, found: Certified, view: View) -> Certified:
         """Mix a policy with the least tried actions, as far as safe, and compute its optimistic objective."""
+        directed = found.often or (self.moves.split and found.relying.all())
         everywhere, tried = np.arange(self.baseline.shape[0]), view.tries.argmin(axis=1)
+        tried = towards_untried(view) if directed else tried
         if found.played is None:
-            share = certifier.exploring_share(found, view)
+            share = certifier.exploring_share(found, view, tried)
             policy = found.policy * (1.0 - share[:, None])
             policy[everywhere, tried] += share
         else:
@@ -81,14 +91,16 @@ class CertifiedPlans:
         kind = "certified" if not found.relying.all() else "mixed" if share.max() > 0.0 else "baseline"
         hope, value = math.inf, math.nan
         try:
-            distribution = evaluate_policy(view.model, policy).occupancy
-            hope, value = float((distribution * hoped).sum()), float((distribution * view.model.costs[0]).sum())
+            distribution = evaluate_policy(view.whole, policy).occupancy
+            hope, value = float((distribution * hoped).sum()), float((distribution * view.whole.costs[0]).sum())
         except SolverError:  # nearly absorbing states: the policy keeps an infinite optimistic objective
             pass
         return replace(found, policy=policy, hope=hope, value=value, kind=kind)
 
     def _hopes(self, view: View) -> Floats:
-        return self._hopes_and_fears(view)[0]
+        """Return the objective (S, A) to plan for; without prices, fears play no part."""
+        unpriced = self.moves.split or not self.prices.any()
+        return self._optimistic(view) if unpriced else self._hopes_and_fears(view)[0]
 
     def _hopes_and_fears(self, view: View) -> tuple[Floats, Floats]:
         """Return the costs to plan for, computed once for a view, biases, prices and a potential.
@@ -98,34 +110,57 @@ class CertifiedPlans:
         """
         key = (view, self.biases, self.prices, self.potential)  # replaced, never changed in place
         if self._priced is None or any(a is not b for a, b in zip(key, self._priced[0], strict=True)):
-            fears = self._fears(view)
+            fears = feared_costs(view, self.biases)
             self._priced = key, self._hopes_given(fears, view), fears
         return self._priced[1:]
 
     def _hopes_given(self, fears: Floats, view: View) -> Floats:
         S, A = self.baseline.shape
-        means = view.model.costs[0]
-        if self.potential.any():
-            least = -largest_means(view.distributions, -self.potential)
-            means = means - OPTIMISM * np.maximum(view.model.transition @ self.potential - least, 0.0).reshape(S, A)
         added = (fears - view.means).reshape(len(self.prices), S * A)
-        return np.asarray(means - CONDONED * product(self.prices, added).reshape(S, A))
+        return np.asarray(self._optimistic(view) - CONDONED * product(self.prices, added).reshape(S, A))
 
-    def _fears(self, view: View) -> Floats:
-        """Return the constrained costs (m, S, A) with what uncertainty adds to them."""
-        S, A = self.baseline.shape
-        result = np.empty((len(self.prices), S, A))
-        for i, h in enumerate(self.biases):
-            result[i] = view.means[i] + np.maximum(view.largest(i, h) - view.expected(i, h), 0.0).reshape(S, A)
-        return result
+    def _optimistic(self, view: View) -> Floats:
+        """Return the objective (S, A), less a share of what optimism about the transitions would subtract."""
+        if not self.potential.any():
+            return view.whole.costs[0]
+        key = (view, self.potential)  # replaced, never changed in place
+        if self._hoped is None or any(a is not b for a, b in zip(key, self._hoped[0], strict=True)):
+            least = -largest_means(view.distributions, -self.potential)
+            gained = np.maximum(view.whole.transition @ self.potential - least, 0.0).reshape(self.baseline.shape)
+            self._hoped = key, view.whole.costs[0] - OPTIMISM * gained
+        return self._hoped[1]
 
-    def _widened(self, certifier: Certifier, view: View) -> Iterator[Certified]:
+    def _of_rows(self, certifier: Certifier, view: View) -> Iterator[Certified]:
+        """Yield certified policies; where an optimal plan mixes classes, those that move between them in few rounds."""
+        drafts = Drafts(view.model)
+        plain = None
+        if self.moves.split and view.known.any():
+            try:
+                plain = drafts.plan(view.model.costs, certifier.thresholds)
+            except SolverError:
+                return
+            self.moves.split = plain.split
+        if plain is None or not plain.split:
+            yield from self._widened(certifier, view, drafts)
+            return
+        if plain.prices is not None:
+            self.prices, self.potential = plain.prices, plain.potential
+        kept, steady = (self.prices, self.potential), coming_back(certifier, view)
+        if steady is not None:
+            yield steady
+        moving = list(self.moves.policies(certifier, view, drafts, self._optimistic(view)))
+        yield from moving
+        if plain.tied or not moving:
+            yield from self._widened(certifier, view, drafts)
+            self.prices, self.potential = kept  # with which the objectives of the others were computed
+
+    def _widened(self, certifier: Certifier, view: View, drafts: Drafts) -> Iterator[Certified]:
         """Yield certified policies, each planned for the uncertainty of the last."""
         if view.own.any():
             steady = certifier.certify(self.baseline, ~view.own, view, self.biases)
             if certifier.holds(steady):
                 yield steady
-        targets, drafts = certifier.thresholds.copy(), Drafts(view.model)
+        targets = certifier.thresholds.copy()
         planned, over = None, np.zeros(targets.size)
         for _ in range(PLANS if view.known.any() else 0):
             hopes, fears = self._hopes_and_fears(view)
@@ -133,6 +168,7 @@ class CertifiedPlans:
                 found = drafts.plan(np.concatenate([hopes[None], fears]), targets)
             except SolverError:
                 return
+            self.moves.split |= found.split
             if found.prices is not None:
                 self.prices, self.potential = found.prices, found.potential
             if planned is None or not np.array_equal(planned, found.policy):
@@ -156,13 +192,14 @@ class CertifiedPlans:
 
         The other one is the baseline, the last policy, or a plan for lower thresholds.
         """
-        yield self._improved(certifier, alone, view)
+        anchor = alone
         if self.last is not None:
-            anchor = certifier.bound_tightly(self.last, view, self.biases)
-            self.biases = _biases(anchor)
-            if certifier.holds(anchor):
-                yield self._improved(certifier, anchor, view)
-        yield from self._lowered(certifier, view)
+            tried = certifier.bound_tightly(self.last, view, self.biases)
+            self.biases = _biases(tried)
+            anchor = tried if certifier.holds(tried) else alone
+        yield self._improved(certifier, anchor, view)
+        if self.last is None or _excess(tried, certifier, view) <= FAR:
+            yield from self._lowered(certifier, view)
 
     def _lowered(self, certifier: Certifier, view: View) -> Iterator[Certified]:
         """Yield plans for thresholds lower by margins, as far as they are certified, and correct the margins."""
@@ -181,14 +218,13 @@ class CertifiedPlans:
             self.biases = _biases(tried)
             over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
             if not certifier.holds(tried):
+                if _excess(tried, certifier, view) > 1.0:
+                    break  # no thresholds that any policy meets are lower by as much: more data are needed
                 failed = margins
                 margins = np.maximum(margins + np.where(over > 0.0, RAISE, LOWER) * over, 0.0)
                 margins = margins if certified is None else 0.5 * (failed + certified)
                 continue
             yield self._improved(certifier, tried, view)
-            if certified is not None:
-                certified = margins
-                break
             certified = margins
             margins = np.maximum(margins + LOWER * over, 0.5 * (margins + failed))
         self.margins = margins if certified is None else certified
@@ -207,13 +243,15 @@ class CertifiedPlans:
 
     def state(self) -> dict[str, Any]:
         """Return what to save."""
-        kept = {"biases": self.biases, "prices": self.prices, "potential": self.potential}
+        kept = {"biases": self.biases, "prices": self.prices, "potential": self.potential} | self.moves.state()
         return kept if self.last is None else kept | {"last": self.last, "margins": self.margins}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         for name in ("biases", "prices", "potential"):
             setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name, infinite=True))
+        if "split" in state:  # files of earlier versions have no moves
+            self.moves.restore(state)
         self.last = saved_floats(state["last"], self.baseline.shape, "last") if "last" in state else None
         if self.last is not None:
             self.margins = saved_floats(state["margins"], self.margins.shape, "margins")
@@ -222,3 +260,10 @@ class CertifiedPlans:
 def _biases(found: Certified) -> Floats:
     """Return the functions h (m, S) of a certificate."""
     return np.array([case.bias for case in found.cases]).reshape(-1, len(found.policy))
+
+
+def _excess(tried: Certified, certifier: Certifier, view: View) -> float:
+    """Return by how much bounds exceed thresholds, relative to the distance of these from the least cost of a round."""
+    over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
+    within = certifier.thresholds - view.model.costs[1:].min(axis=(1, 2))
+    return float(np.where(over > 0.0, over / np.where(within > 0.0, within, 1.0), 0.0).max(initial=0.0))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.kernels import special
 from psconrl.learning.safety_views import View
 from psconrl.planning.pessimism import BOUND_SWEEPS, WorstCase, worst_average
@@ -27,6 +27,7 @@ class Certified:
     hope: float = math.inf  # the optimistic average objective, by which the policy is chosen
     value: float = math.nan  # the expected average objective
     kind: str = "certified"
+    often: bool = False  # whether it explores as often as its certificate allows
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +132,10 @@ class Certifier:
         played = [(policy * case.values).sum(axis=1) - case.bias for case in found.cases]
         return replace(found, played=np.array(played).reshape(-1, len(policy)))
 
-    def exploring_share(self, found: Certified, view: View) -> Floats:
-        """Return the probability with which the least tried action may be taken in every state, (S,)."""
+    def exploring_share(self, found: Certified, view: View, tried: Ints) -> Floats:
+        """Return the probability with which an action may be tried in every state, (S,)."""
         S = len(view.tries)
-        everywhere, tried = np.arange(S), view.tries.argmin(axis=1)
+        everywhere = np.arange(S)
         share = np.ones(S)
         for i, case in enumerate(found.cases):
             tau, span = self.thresholds[i], self.spans[i]
@@ -149,4 +150,4 @@ class Certifier:
             left, more = np.maximum(tau - played, 0.0), trying - played
             share = np.minimum(share, np.where(trying <= tau, 1.0, WITHIN * left / np.where(more > 0, more, 1.0)))
         seldom = special.exp_array(-SELDOM * special.log_array(1.0 + view.tries.sum(axis=1)))
-        return np.where(found.relying, share, np.minimum(share, seldom))
+        return np.where(found.relying | found.often, share, np.minimum(share, seldom))

@@ -12,7 +12,8 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_bounds import NoiseIntervals
 from psconrl.learning.posterior.outcome_blocks import OutcomeBlocks
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.pessimism import Distributions, NoiseBox, largest_means
+from psconrl.planning.noise_box import NoiseBox
+from psconrl.planning.pessimism import Distributions, largest_means
 from psconrl.sizes import SAFE_DENSE_ENTRIES
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
@@ -33,6 +34,8 @@ class View(NamedTuple):
     own: Bools  # (S,) where the transitions of the baseline are known, too
     model: CMDP  # the estimated model
     tries: Ints  # (S, A) rounds in which what a pair reveals has been seen
+    rounds: int  # played so far
+    whole: CMDP  # the same model with all actions, also where plans rely on the baseline: exploration takes them
 
     def largest(self, i: int, h: Floats) -> Floats:
         """Return the largest mean of h of every pair, with what the noise adds to a constrained cost, (S*A,)."""
@@ -42,6 +45,15 @@ class View(NamedTuple):
         """Return the same in the model, (S*A,)."""
         following: Floats = self.model.transition @ h
         return following if self.paid[i] is None else following + (self.means[i] - self.costs[i]).ravel()
+
+
+def feared_costs(view: View, biases: Floats) -> Floats:
+    """Return the constrained costs (m, S, A) with what the uncertainty of the transitions adds at biases (m, S)."""
+    m, S, A = view.means.shape
+    result = np.empty((m, S, A))
+    for i, h in enumerate(biases):
+        result[i] = view.means[i] + np.maximum(view.largest(i, h) - view.expected(i, h), 0.0).reshape(S, A)
+    return result
 
 
 class Occasion(NamedTuple):
@@ -91,8 +103,11 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
         initial=occasion.state,
         available=known[:, None] | (occasion.baseline > 0),
     )
-    nothing = (None,) * len(highest)
-    return View(distributions, highest, nothing, highest, highest, pairs, known, own, model, counts.pairs)
+    whole = model if known.all() else CMDP(matrix, means, occasion.thresholds, initial=occasion.state)
+    nothing, rounds = (None,) * len(highest), int(visits.sum())
+    return View(
+        distributions, highest, nothing, highest, highest, pairs, known, own, model, counts.pairs, rounds, whole
+    )  # fmt: skip
 
 
 class NoiseKnowledge:
@@ -112,6 +127,11 @@ class NoiseKnowledge:
         )
         self.ranges = np.array([self._range(i, possible) for i in range(len(self._paid))])
         self._n_contexts = structure.randomness.n_contexts
+
+    @property
+    def n_cells(self) -> int:
+        """Number of joint outcomes of all pairs."""
+        return int(self._successors.size)
 
     def log_inverses(self, delta: float) -> tuple[float, float]:
         """Return the logs of the inverse failure probabilities of an interval of a noise, and of one of a block.
@@ -143,17 +163,28 @@ class NoiseKnowledge:
         pairs: Bools = (doubtful[self._contexts] <= KNOWN_MASS).reshape(S, A)
         known, own = _known(pairs, occasion)
         by_state = occasion.span is not None and occasion.span.ndim == 2
-        model = CMDP(
+        whole = CMDP(
             structure.transition(structure.table(bounds.parameters)),
             costs,
             occasion.thresholds,
             initial=occasion.state,
-            available=None if by_state else known[:, None] | (occasion.baseline > 0),
         )
+        model = whole
+        if not (by_state or known.all()):
+            model = CMDP(
+                whole.transition,
+                costs,
+                occasion.thresholds,
+                initial=occasion.state,
+                available=known[:, None] | (occasion.baseline > 0),
+            )
         nothing = np.zeros(S)
-        worst = [fixed[i] + largest_means(box, nothing, paid).reshape(S, A) for i, paid in enumerate(self._paid[1:])]
+        worst = [
+            fixed[i] if paid is None else fixed[i] + largest_means(box, nothing, paid).reshape(S, A)
+            for i, paid in enumerate(self._paid[1:])
+        ]
         tries = np.bincount(self._contexts, weights=counts.visits, minlength=self._n_contexts).astype(np.int64)
         return View(
             box, fixed, self._paid[1:], costs[1:], np.array(worst).reshape(fixed.shape), pairs, known, own, model,
-            tries[self._contexts].reshape(S, A),
+            tries[self._contexts].reshape(S, A), int(counts.visits.sum()), whole,
         ), bounds.parameters  # fmt: skip

@@ -6,16 +6,17 @@ loses nothing, and planning again on other scales. What depends on the transitio
 end components, is found once.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.chain import chain_of
-from psconrl.markov.structure import find_end_components
+from psconrl.markov.structure import attractor_policy, find_end_components
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
 from psconrl.planning.methods import guessed_weights
@@ -28,8 +29,8 @@ from psconrl.planning.restriction import Restriction
 from psconrl.planning.tolerances import LARGEST_PRICES
 from psconrl.sizes import PLANNED_DENSE_STATES
 
-# Share of the time in which a draft moves between classes that it mixes. Larger than that of a plan: a draft is played
-# in short episodes, and a class that is left more rarely than once in an episode is never left.
+# Default share of the time in which a draft moves between classes that it mixes. Larger than that of a plan: a draft is
+# played in short episodes, and a class that is left more rarely than once in an episode is never left.
 DRAFT_SHARE = 0.1
 
 
@@ -40,6 +41,8 @@ class Draft(NamedTuple):
     feasible: bool  # whether some policy meets the thresholds; if not, this one has the least excess
     prices: Floats | None  # (m,) shadow prices; None if infeasible, or beyond LARGEST_PRICES for the model's own costs
     potential: Floats  # (S,) zero if prices are None
+    split: bool = False  # whether an optimal plan mixes policies with classes of their own
+    tied: bool = False  # whether some moves between these cost nothing
 
 
 class Drafts:
@@ -58,10 +61,12 @@ class Drafts:
         P = self._part.transition
         return P.communicates or find_end_components(P, self._part.available).number <= 1
 
-    def plan(self, costs: Floats, thresholds: Floats) -> Draft:
+    def plan(self, costs: Floats, thresholds: Floats, share: float | None = None) -> Draft:
         """Return a plan for costs (m+1, S, A); if no policy meets the thresholds, one of least excess.
 
-        A model that the search does not settle is planned with a proof. Raises ``SolverError`` if that fails, too.
+        ``share``: of the rounds that are spent on moves between classes that a plan mixes; by default a tenth, and
+        moves that lose nothing if there are such. A model that the search does not settle is planned with a proof.
+        Raises ``SolverError`` if that fails, too.
         """
         if self._has_one_component:
             part = self._part
@@ -73,7 +78,7 @@ class Drafts:
             except SolverError:
                 found = None
             if found is not None and found.settled:
-                return self._extended(problem, found, costs, thresholds)
+                return self._extended(problem, found, costs, thresholds, share)
         result = plan_unexplained(self._model.with_costs(costs).with_thresholds(thresholds))
         return self._draft(result.policy, result.feasible, result.multipliers, result.potential)
 
@@ -89,7 +94,9 @@ class Drafts:
         met = self._model.costs[:, self._model.available]
         return np.asarray(met.max(axis=1) - met.min(axis=1))
 
-    def _extended(self, problem: Problem, found: Solution, costs: Floats, thresholds: Floats) -> Draft:
+    def _extended(
+        self, problem: Problem, found: Solution, costs: Floats, thresholds: Floats, share: float | None
+    ) -> Draft:
         """Return a solution in the user's units and in all states; unreachable ones play an arbitrary action."""
         states, S = self._reached.states, self._model.n_states
         policy = one_hot(self._model.available.argmax(axis=1), self._model.n_actions)
@@ -99,25 +106,48 @@ class Drafts:
             return self._draft(policy, found.feasible, prices, potential)
         scaled = found.weights / found.weights[0]
         dual = Dual(scaled[1:], *found.mixture.proof.potential(scaled), None)
-        policy[states] = self._in_one_class(problem, found, dual, costs, thresholds)
+        policy[states], split, tied = self._in_one_class(problem, found, dual, costs, thresholds, share)
         prices, potential[states], *_ = problem.scaling.invert_dual(dual, True)
-        return self._draft(policy, True, prices, potential)
+        return self._draft(policy, True, prices, potential)._replace(split=split, tied=tied)
 
-    def _in_one_class(self, problem: Problem, found: Solution, dual: Dual, costs: Floats, thresholds: Floats) -> Floats:
-        """Return the policy, connected by tied actions or at a small loss if it mixes policies of different classes."""
+    def _in_one_class(
+        self, problem: Problem, found: Solution, dual: Dual, costs: Floats, thresholds: Floats, share: float | None
+    ) -> tuple[Floats, bool, bool]:
+        """Return the policy, connected if it mixes classes; whether it does, and whether by tied actions."""
         if len(found.policies) < 2:
-            return found.policy
-        if not _has_classes(problem, found.policy):
+            return found.policy, False, False
+        classes = chain_of(problem.transition, found.policy).closed_classes()
+        if len(classes) < 2:
             fewer = fewest_randomised(problem, found)[1]
-            return found.policy if _has_classes(problem, fewer) else fewer
+            several = len(chain_of(problem.transition, fewer).closed_classes()) > 1
+            return found.policy if several else fewer, False, False
         part = self._part.with_costs(costs[:, self._reached.states]).with_thresholds(thresholds)
-        for actions, start in ((optimal_actions(problem, dual), ()), (part.available, found.policies)):
-            mixed = connected(part, problem, actions, start, DRAFT_SHARE)
+        if share is None:
+            ties = optimal_actions(problem, dual)
+            tied = connected(part, problem, ties, (), DRAFT_SHARE) if _visits_all(problem, ties, classes) else None
+            if tied is not None:
+                return tied[0], True, True
+        for actions in (_joining(problem, found.policy, classes), part.available):
+            mixed = connected(part, problem, actions, found.policies, share or DRAFT_SHARE)
             if mixed is not None:
-                return mixed[0]
-        return between_classes(part, found.occupancy)[0]
+                return mixed[0], True, False
+        return between_classes(part, found.occupancy)[0], True, False
 
 
-def _has_classes(problem: Problem, policy: Floats) -> bool:
-    """Whether the chain of a policy has several closed classes."""
-    return len(chain_of(problem.transition, policy).closed_classes()) > 1
+def _visits_all(problem: Problem, actions: Bools, classes: Sequence[Ints]) -> bool:
+    """Whether a policy that takes all of these actions has a single class, which contains those given."""
+    own = chain_of(problem.transition, actions / actions.sum(axis=1, keepdims=True)).closed_classes()
+    return len(own) == 1 and all(np.isin(states, own[0]).all() for states in classes)
+
+
+def _joining(problem: Problem, policy: Floats, classes: Sequence[Ints]) -> Bools:
+    """Return the actions (S, A) of a policy in its classes, and those that lead from everywhere to each class."""
+    S, A = policy.shape
+    actions = np.zeros((S, A), dtype=np.bool_)
+    for states in classes:
+        inside = np.zeros(S, dtype=np.bool_)
+        inside[states] = True
+        onward = attractor_policy(problem.transition, problem.available, inside, policy.argmax(axis=1))
+        actions[~inside] |= one_hot(onward, A)[~inside] > 0.0
+        actions[inside] |= policy[inside] > 0.0
+    return actions

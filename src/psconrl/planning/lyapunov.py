@@ -8,6 +8,11 @@ h is a Lyapunov function (Chow et al. 2018, for discounted costs). The inequalit
 
 so that the best such policy solves a linear program. A policy that satisfies them is given; it is one more action in
 every state, so that the program is feasible even if the certificate proves more for it than for its actions.
+
+In a state the inequalities leave a polytope of action probabilities. Its vertices mix at most m + 1 actions: k actions
+with k - 1 inequalities that are equations. With one or two constraints these are few and have a closed form, so that
+policy iteration over vertices takes a few solves of a chain. The linear program remains for the rest: more constraints,
+too many vertices, and policies with several closed classes.
 """
 
 from typing import NamedTuple
@@ -16,9 +21,18 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from psconrl.arrays import Floats
+from psconrl.errors import SolverError
+from psconrl.markov.direct_solver import DirectSolver, narrow_order
+from psconrl.markov.gain_bias import Unichain, solve_chain
+from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.model.transition import Transition
 from psconrl.planning.lp import Program, optimum
-from psconrl.planning.tolerances import LP_MASS
+from psconrl.planning.polytopes import MOST_CONSTRAINTS, number_of_vertices, vertices_of
+from psconrl.planning.tolerances import LP_MASS, LYAPUNOV_GAIN
+from psconrl.products import product
+
+MOST_VERTICES = 2_000_000  # numbers of all vertices of all states; beyond, the linear program is faster
+VERTEX_STEPS = 50  # of policy iteration, at most
 
 
 class Share(NamedTuple):
@@ -35,13 +49,74 @@ def best_within(
 
     ``policy`` (S, A): one that is certified, with bounds ``played`` (m, S). Raise ``SolverError`` if HiGHS fails.
     """
+    over = np.concatenate([bounds, played[:, :, None]], axis=2) - thresholds[:, None, None]
+    found = None
+    if len(thresholds) <= MOST_CONSTRAINTS and number_of_vertices(*over.shape) <= MOST_VERTICES:
+        found = _by_vertices(transition, costs, over, policy)
+    return _by_program(transition, costs, over, policy) if found is None else found
+
+
+def _by_vertices(transition: Transition, costs: Floats, over: Floats, policy: Floats) -> Share | None:
+    """Return the best policy by policy iteration over vertices; None if a policy has several closed classes."""
     S, A = costs.shape
-    m, columns = len(thresholds), S * A + S  # the pairs, and the given policy in every state
+    kinds, everywhere = [kind for kind in vertices_of(over) if kind.allowed.size], np.arange(S)
+    chain_of = _Chains(transition)
+    unit = float(np.ptp(costs)) or 1.0
+    mixed = np.zeros((S, A + 1))
+    mixed[:, A] = 1.0
+    for _ in range(VERTEX_STEPS):
+        whole = mixed[:, :A] + mixed[:, A:] * policy
+        chain = chain_of.solved(whole, (whole * costs).sum(axis=1))
+        if chain is None:
+            return None
+        values = costs + product(transition.matrix, chain.biases[0]).reshape(S, A)
+        values = np.column_stack([values, (policy * values).sum(axis=1)])
+        best, new = (mixed * values).sum(axis=1) - LYAPUNOV_GAIN * unit, mixed.copy()
+        for kind in kinds:
+            all_values = (np.moveaxis(values[:, kind.columns], 0, 1) * kind.shares).sum(axis=2)
+            all_values[~kind.allowed] = np.inf
+            first = all_values.argmin(axis=0)
+            better = np.flatnonzero(all_values[first, everywhere] < best)
+            best[better] = all_values[first[better], better]
+            new[better] = 0.0
+            new[better[:, None], kind.columns[first[better]]] = kind.shares[first[better], better]
+        if np.array_equal(new, mixed):
+            break
+        mixed = new
+    mass = mixed[:, :A].sum(axis=1)
+    used = mass > 0.0
+    return Share(np.where(used[:, None], mixed[:, :A] / np.where(used, mass, 1.0)[:, None], policy), mass)
+
+
+class _Chains:
+    """Solves the chains of policies of one model, in an elimination order that is found once."""
+
+    def __init__(self, transition: Transition) -> None:
+        self._transition, self._solver = transition, None
+        if not transition.eliminates:
+            P = transition.csr()
+            self._solver = SparseSolver(DirectSolver(narrow_order(P.indptr, P.indices, P.shape[1])))
+
+    def solved(self, policy: Floats, cost: Floats) -> Unichain | None:
+        """Return the solution for one cost (S,); None if there are several closed classes, or it fails."""
+        matrix = self._transition.under(policy)
+        try:
+            if self._solver is None:
+                return solve_chain(np.ascontiguousarray(matrix), cost[None])
+            return self._solver.solve(csr_array(matrix), cost[None])
+        except SolverError:
+            return None
+
+
+def _by_program(transition: Transition, costs: Floats, over: Floats, policy: Floats) -> Share:
+    """Return the best policy by a linear program. Raise ``SolverError`` if HiGHS fails."""
+    S, A = costs.shape
+    m, columns = len(over), S * A + S  # the pairs, and the given policy in every state
     of_column = np.concatenate([np.arange(S * A) // A, np.arange(S)])
-    over = np.concatenate([bounds.reshape(m, S * A), played], axis=1) - thresholds[:, None]
+    flat = np.concatenate([over[:, :, :A].reshape(m, S * A), over[:, :, A]], axis=1)
     flows = csr_array(vstack([transition.csr(), csr_array(transition.under(policy))])).tocoo()
     entries = [
-        (over.ravel(), (np.arange(m)[:, None] * S + of_column).ravel(), np.tile(np.arange(columns), m)),
+        (flat.ravel(), (np.arange(m)[:, None] * S + of_column).ravel(), np.tile(np.arange(columns), m)),
         (np.ones(columns), m * S + of_column, np.arange(columns)),
         (-flows.data, m * S + flows.coords[1], flows.coords[0]),
         (np.ones(columns), np.full(columns, m * S + S), np.arange(columns)),

@@ -24,47 +24,19 @@ Where there are bounds on the probabilities of blocks of joint outcomes, too, th
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints, Places
+from psconrl.arrays import Bools, Floats, Places
 from psconrl.kernels.pessimism import worst_case, worst_means, worst_noise_case, worst_noise_means
+from psconrl.planning.noise_box import NoiseBox
 from psconrl.planning.tolerances import BOUND_GAP, BOUND_ROUNDING
+from psconrl.planning.worst_noise import worst_bias
 
 BOUND_SWEEPS = 3000  # of value iteration; the bound holds after any number
+NOISE_SWEEPS = 50  # the same after policy iteration, which leaves something only if there are several closed classes
 Distributions: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
-
-
-class BlockBounds(NamedTuple):
-    """Bounds on the probabilities of blocks of joint outcomes, by class of pairs."""
-
-    classes: Ints  # (S*A,) of every pair, -1 if it has no bounds
-    blocks: Ints  # (C, W) the first outcome of each outcome's block, -1 if it is impossible
-    low: Floats  # (C, W) of every block, at its first outcome
-    high: Floats  # (C, W)
-
-
-@dataclass(frozen=True, eq=False)
-class NoiseBox:
-    """Bounds on the probabilities of independent noise, and what its joint outcomes do in every pair."""
-
-    successors: Places  # (S*A, W)
-    contexts: Ints  # (S*A,)
-    sizes: Ints  # (K,) numbers of values of the noises, whose product is W
-    low: Floats  # (G, V) of the values of the first noise, then of the second, and so on
-    high: Floats  # (G, V)
-    together: BlockBounds | None = None  # on joint outcomes
-
-    def arrays(self, paid: Floats | None) -> tuple[Places | Floats | Ints, ...]:
-        """Return the arguments of the kernels."""
-        pairs, outcomes = self.successors.shape
-        costs = np.zeros((pairs, outcomes)) if paid is None else paid
-        blocks = self.together
-        if blocks is None:
-            nothing = np.zeros((0, outcomes))
-            blocks = BlockBounds(np.full(pairs, -1, np.int64), np.zeros((0, outcomes), np.int64), nothing, nothing)
-        return self.successors, costs, self.contexts, self.sizes, self.low, self.high, *blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +92,9 @@ def worst_average(
     flat = np.ascontiguousarray(costs).ravel()
     reached = flat if paid is None else flat[:, None] + paid
     unit = float(np.ptp(reached)) or 1.0
+    if isinstance(distributions, NoiseBox) and not states.any():
+        bias = worst_bias(policy, flat, distributions, bias, paid, BOUND_GAP * unit).copy()
+        sweeps = min(sweeps, NOISE_SWEEPS)
     rest = (states, recovery, limit, sweeps, BOUND_GAP * unit, bias)
     played = np.ascontiguousarray(policy)
     if isinstance(distributions, NoiseBox):

@@ -37,6 +37,14 @@ UNVISITED = 1e-13  # mass of a state below which its action changes no average b
 LEAST_SHARE = 1e-9  # of an action in a state
 RESIDUE = 1e-12  # shares of an action in a state, or of a policy in a mixture, up to this may be rounding residue
 
+# Explanations of actions.
+NO_LOSS = 1e-9  # of the range of the priced cost: actions that lose less are equally good
+ROUNDED_BIAS = 1e-12  # relative: precision of differences of biases
+
+# Policies under a certificate.
+VERTEX_ROUNDING = 1e-12  # by which an inequality may be exceeded, relative to its largest number
+LYAPUNOV_GAIN = 1e-9  # improvements that count, relative to the range of the costs
+
 # Linear programs on HiGHS.
 LP_MASS = 1e-10  # HiGHS' primal tolerance: less is not mass
 HIGHS_TOL = 1e-10  # of feasibility, primal and dual: the tightest that HiGHS accepts

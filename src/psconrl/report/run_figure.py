@@ -25,18 +25,19 @@ def trace_figure(trace: Trace, best: Plan | None, title: str = "") -> Figure:
     aims = targets(0.0 if optimum is None else optimum, trace.thresholds)
     added = signed_regret(trace.cumulative, t, aims)
     sign = -1.0 if trace.provenance.get("maximise") else 1.0
-    units = Units() if best is None else best.names.units
+    units, floors = (Units(), frozenset()) if best is None else (best.names.units, best.names.at_least)
     m = trace.thresholds.size
     figure = Figure(figsize=(10.0, 1.0 + 2.1 * (m + 1)))
     rows = figure.subplots(1 + m, 2, sharex=True, squeeze=False)
     for i, (left, right) in enumerate(rows):
         name, colour = trace.cost_names[i], PALETTE[i % len(PALETTE)]
-        of_name = sign if i == 0 else 1.0
+        of_name = sign if i == 0 else -1.0 if name in floors else 1.0
         average = of_name * moving_average(trace.cumulative[:, i], t, window) if t.size else t
         left.plot(t, average, color=colour, label=f"average of the last {window:,} rounds")
         if i > 0 or optimum is not None:
             aim = of_name * float(aims[i])
-            left.axhline(aim, color=GREY, ls="--", lw=1.2, label=f"{'limit' if i else 'optimum'} {aim:.4g}")
+            kind = ("at least" if name in floors else "limit") if i else "optimum"
+            left.axhline(aim, color=GREY, ls="--", lw=1.2, label=f"{kind} {aim:.4g}")
         left.set_title(units.named(name) if units.average(name) else f"{name}, a round", loc="left", fontsize=9)
         lost = i > 0 or optimum is not None
         right.plot(t, added[:, i] if lost else of_name * added[:, i], color=colour)

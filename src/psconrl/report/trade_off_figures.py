@@ -3,11 +3,16 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
+from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.analysis.pareto import Pareto, ParetoSurface
 from psconrl.report.figure_files import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
+from psconrl.systems.answer import TradeOff
+from psconrl.systems.limits import Requirement
+from psconrl.systems.prices import is_percentage, quantity_unit
 
 SATURATED_QUANTILE = 0.9  # quantile of the prices at which the colours of a surface saturate
 
@@ -15,23 +20,50 @@ SATURATED_QUANTILE = 0.9  # quantile of the prices at which the colours of a sur
 @LITERAL
 def pareto_figure(curve: Pareto, cmdp: CMDP, title: str = "") -> Figure:
     """Draw the optimal value against the threshold, and below it the shadow price, the worth of one more unit."""
-    figure = Figure(figsize=(5.5, 4.6))
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     i, sign = curve.index - 1, float(cmdp.names.signs[curve.index])
     levels = sign * curve.thresholds
     prices = np.array([p.multipliers[i] if p.feasible else np.nan for p in curve.plans])
-    top.plot(levels, curve.values, color=BLUE, marker="o", ms=3)
+    objective, constraint = cmdp.units.named(curve.objective), cmdp.units.named(curve.constraint)
+    return _curve_figure(
+        levels, curve.values, prices, sign * float(cmdp.thresholds[i]), objective, f"threshold on {constraint}", title
+    )
+
+
+@LITERAL
+def trade_off_figure(curve: TradeOff, limit: Requirement, title: str = "") -> Figure:
+    """Draw the same for a limit of a system, in the terms in which it was stated."""
+    asked = curve.answers[0].asked
+    goal, units = asked.statement.goal, asked.units
+    in_force = limit.low if limit.high is None else limit.high
+    shown = [f"{q.text} ({unit})" if (unit := quantity_unit(q, units)) else q.text for q in (goal, limit.quantity)]
+    return _curve_figure(
+        curve.numbers, curve.values, curve.prices, float("nan") if in_force is None else in_force, shown[0],
+        f"limit on {shown[1]}", title, is_percentage(limit.quantity, curve.numbers.tolist(), units),
+    )  # fmt: skip
+
+
+def _curve_figure(
+    levels: Floats, values: Floats, prices: Floats, in_force: float, objective: str, constraint: str, title: str,
+    percent: bool = False,
+) -> Figure:  # fmt: skip
+    figure = Figure(figsize=(5.5, 4.6))
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    top.plot(levels, values, color=BLUE, marker="o", ms=3)
     bottom.step(levels, prices, where="mid", color=GREEN)
-    top.set_ylabel(f"optimal {cmdp.units.named(curve.objective)}")
-    bottom.set(xlabel=f"threshold on {cmdp.units.named(curve.constraint)}", ylabel="shadow price")
-    bottom.set_ylim(bottom=0)
-    lost = levels[np.isnan(curve.values)]
-    in_force = sign * float(cmdp.thresholds[i])
+    top.set_ylabel(f"optimal {objective}")
+    bottom.set(xlabel=constraint, ylabel="shadow price")
+    if percent:
+        bottom.xaxis.set_major_formatter(PercentFormatter(1.0))
+    bottom.set_ylim(bottom=min(0.0, float(np.nanmin(prices, initial=0.0))))
+    lost = levels[np.isnan(values)]
     for axes in (top, bottom):
         if lost.size:
             axes.axvspan(lost.min(), lost.max(), color=GREY, alpha=0.25, lw=0, label="infeasible")
         if levels.min() <= in_force <= levels.max():
-            axes.axvline(in_force, color=ORANGE, ls="--", lw=1, label=f"in force: {in_force:g}")
+            axes.axvline(
+                in_force, color=ORANGE, ls="--", lw=1,
+                label=f"in force: {f'{100 * in_force:g}%' if percent else f'{in_force:g}'}",
+            )  # fmt: skip
         axes.grid(alpha=0.3)
     if top.get_legend_handles_labels()[0]:
         top.legend(fontsize=8)

@@ -20,10 +20,12 @@ from psconrl.learning.runtime.persistence import DAMAGE
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import UniformStream
 from psconrl.learning.runtime.stepping import Stepping
+from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.simulation_tables import Tables
 from psconrl.simulation.policy_values import PolicyValues
+from psconrl.simulation.realised_costs import realised
 from psconrl.simulation.run import Run, Snapshots
 from psconrl.simulation.trace import EpisodeLog, PolicyLog
 from psconrl.systems.system import System
@@ -82,6 +84,7 @@ class Simulation(Run):
         self.cmdp, self.seed = cmdp, seed
         self.emission, self.evaluate_policies = emission, evaluate_policies
         self._tables = given.tables() if isinstance(given, System) else Tables.of(cmdp, emission)
+        self._realises_costs = isinstance(given, System)
         try:
             rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         except (TypeError, ValueError):
@@ -145,6 +148,10 @@ class Simulation(Run):
                 agent.learned(played)
             else:
                 agent.learn(*last_round.last())
+        if self._realises_costs and isinstance(agent, SystemAgent):
+            numbers = tally.log[tally.logged : tally.logged + played]
+            uniforms = model.block[model.position : model.position + played, 0]
+            agent.saw_costs(record, *realised(tables, numbers, uniforms, self.cmdp.n_states))
         actions.position += played
         model.position += played
         record.steps += played

@@ -1,6 +1,6 @@
 """The answer to what was asked of a system: a certified plan, and what it means in the terms of the question."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,11 +10,13 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
+from psconrl.model.validation import as_floats
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.systems.heat_map import HeatMap, heat_map
 from psconrl.systems.infeasible import best_value, why_infeasible
+from psconrl.systems.least_ratio import Denominator, is_undefined, without_denominator
 from psconrl.systems.limits import Requirement
 from psconrl.systems.measures import Measures, PolicyAverages
 from psconrl.systems.prices import Price, price_of, quantity_unit
@@ -70,7 +72,7 @@ class Answer:
     @cached_property
     def measures(self) -> Measures:
         """All costs and all quantities of the question, at all points."""
-        return Measures.of(self.asked, self._quantities.values())
+        return Measures(self.asked)
 
     @cached_property
     def _quantities(self) -> dict[str, Quantity]:
@@ -88,6 +90,12 @@ class Answer:
         """Return the same for any occupancy (S, A)."""
         averages = PolicyAverages(self.measures, occupancy)
         return {name: quantity.value(averages) for name, quantity in self._quantities.items()}
+
+    @cached_property
+    def undefined(self) -> tuple[str, ...]:
+        """Names of limits on ratios whose denominator is zero on average for the policy found."""
+        averages = PolicyAverages(self.measures, self.plan.occupancy)
+        return tuple(one.name for one in self.asked.requirements if is_undefined(one, averages, self.measures))
 
     @cached_property
     def prices(self) -> Mapping[str, Price]:
@@ -125,8 +133,8 @@ class Answer:
         return self.asked.actions.label(policy.act(self.asked.state_number(state), rng))
 
     def explain(self, state: Mapping[str, Any]) -> Reasons:
-        """Return what each action in a state would change in every cost of the system if it were played once."""
-        return find_reasons(self.required().asked, self.model, self.plan, self.measures, state)
+        """Return what each action in a state would change, if played once, in costs, limits and the objective."""
+        return find_reasons(self.required().asked, self.model, self.plan, self.measures, self.value, state)
 
     def rule(self, depth: int = 3) -> ShortRule:
         """Return a short rule for the policy: at most ``depth`` questions about the state, with what it costs."""
@@ -135,6 +143,31 @@ class Answer:
     def heat_map(self, x: str, y: str) -> HeatMap:
         """Return how often two variables of the state have each pair of values, and the mean action there."""
         return heat_map(self.asked, self.plan.occupancy, x, y)
+
+    def record(self) -> dict[str, Any]:
+        """Return plain data for JSON, in the terms of the question; what is not defined becomes None."""
+        statement, units = self.asked.statement, self.asked.units
+        limits = {
+            limit.name: {
+                "limit": limit.written("r"),
+                "value": _or_none(self.averages[limit.name]),
+                "kept": limit.is_kept(self.averages[limit.name]),
+                "unit": quantity_unit(limit.quantity, units),
+                "price": self.prices[limit.name].amount if limit.name in self.prices else None,
+            }
+            for limit in statement.requirements
+        }
+        return {
+            "objective": statement.goal.text,
+            "sense": "maximise" if statement.maximises else "minimise",
+            "status": self.status.value,
+            "value": _or_none(self.value) if self.feasible else None,
+            "bound": _or_none(self.bound) if self.feasible else None,
+            "unit": quantity_unit(statement.goal, units),
+            "limits": limits,
+            "averages": {name: _or_none(self.averages[name]) for name in self.asked.cost_names},
+            "note": self.note,
+        }
 
     def __str__(self) -> str:
         goal, units = self.asked.statement.goal, self.asked.units
@@ -145,6 +178,9 @@ class Answer:
         proven = {Status.OPTIMAL: "optimal"}.get(self.status, f"{self.status.value}, bound {self.bound:.6g}")
         lines = [f"{verb} {goal.text}: {f'{self.value:.6g} {unit}'.rstrip()} ({proven})"]
         for limit in self.asked.requirements:
+            if limit.name in self.undefined and limit.quantity.denominator is not None:
+                lines.append(f"  {limit} says nothing, since {Denominator(limit.quantity.denominator).is_zero}")
+                continue
             value = self.averages[limit.name]
             shown = f"{limit} {'holds' if limit.is_kept(value) else 'is missed'} with {value:.6g}"
             lines.append(f"  {shown}" + (f"; {self.prices[limit.name]}" if limit.name in self.prices else ""))
@@ -154,20 +190,31 @@ class Answer:
         return f"Answer({self.status.value}, {self.asked.statement.goal.text}={self.value:.8g}, {self.plans} plans)"
 
 
-def answer(system: Stated, start: Plan | None = None) -> Answer:
-    """Return the answer for a system without unknown parameters."""
-    found = solve_statement(system, start)
-    return _answer(system, found, why_infeasible(system) if not found.plan.feasible else "")
+def _or_none(x: float) -> float | None:
+    return float(x) if np.isfinite(x) else None
+
+
+def answer(system: Stated, follow: Callable[[object], object] | None = None) -> Answer:
+    """Return the answer for a system without unknown parameters; ``follow`` is given the progress of planning."""
+    found = solve_statement(system, follow=follow)
+    made = _answer(system, found, why_infeasible(system) if not found.plan.feasible else "")
+    return _with_what_is_undefined(made)
 
 
 def _answer(system: Stated, found: Found, note: str) -> Answer:
     plan = found.plan.of_model(found.model)
-    made = Answer(system, found.system, found.model, plan, found.lower, found.plans, note)
-    notes = [note or plan.note]
-    for limit in system.requirements if plan.feasible else ():
-        if limit.quantity.denominator is not None and np.isnan(made.averages[limit.name]):
-            notes.append(f"{limit.name} is not defined for this policy: the denominator is zero on average")
-    return replace(made, note="; ".join(filter(None, notes)))
+    return Answer(system, found.system, found.model, plan, found.lower, found.plans, note or plan.note)
+
+
+def _with_what_is_undefined(made: Answer) -> Answer:
+    """Return an answer whose note says what can be reached where the denominators of ratios are positive."""
+    if not made.feasible or not made.undefined:
+        return made
+    goal = made.asked.statement.goal
+    base = goal.base(PolicyAverages(made.measures, made.plan.occupancy))
+    limits = [limit for limit in made.asked.requirements if limit.name in made.undefined]
+    notes = [without_denominator(made.asked, limit, made.value, base) for limit in limits]
+    return replace(made, note="; ".join(filter(None, [made.note, *notes])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,17 +233,42 @@ class TradeOff:
     @property
     def prices(self) -> Floats:
         """What one more unit of the limited quantity is worth at every number; nan where infeasible."""
-        return np.array([one.prices[self.limit].amount if one.feasible else np.nan for one in self.answers])
+        return np.array([one.prices[self.limit].amount if one.prices else np.nan for one in self.answers])
+
+    def record(self) -> dict[str, Any]:
+        """Return plain data for JSON; what is not known becomes None."""
+        rows = zip(self.numbers, self.values, self.prices, self.answers, strict=True)
+        return {
+            "constraint": self.limit,
+            "objective": self.answers[0].asked.statement.goal.text,
+            "curve": [
+                {
+                    "threshold": float(number),
+                    "value": _or_none(value),
+                    "status": one.status.value,
+                    "shadow_price": _or_none(price),
+                }
+                for number, value, price, one in rows
+            ],
+        }
 
 
-def trade_off(system: Stated, limit: str, numbers: Sequence[float] | None, points: int) -> TradeOff:
+def trade_off(
+    system: Stated,
+    limit: str,
+    numbers: Sequence[float] | None,
+    points: int,
+) -> TradeOff:
     """Return the answers for several numbers of one limit; by default from the least feasible to where it is slack."""
     found = {one.name: one for one in system.requirements}
-    if limit not in found:
+    if not isinstance(limit, str) or limit not in found:
         raise ConfigError(unknown_name("limit", limit, found))
-    chosen = _span(system, found[limit], points) if numbers is None else np.atleast_1d(np.asarray(numbers, float))
+    chosen = (
+        _span(system, found[limit], points) if numbers is None else np.ravel(as_floats(numbers, "numbers", ConfigError))
+    )
     answers: list[Answer] = []
     for number in chosen:
+        system.expectations.report(f"{len(answers)} of {len(chosen)} plans")
         stricter = system.with_limits({limit: float(number)})
         result = solve_statement(stricter, answers[-1].plan if answers else None)
         answers.append(_answer(stricter, result, "" if result.plan.feasible else "no policy keeps all limits"))
@@ -210,5 +282,5 @@ def _span(system: Stated, limit: Requirement, points: int) -> Floats:
     free = answer(system.with_limits({limit.name: None}))
     if best is None or not free.feasible:
         raise ModelError(f"the range of {limit.name!r} is not known; give the numbers")
-    averages = PolicyAverages(Measures.of(system, [limit.quantity]), free.plan.occupancy)
+    averages = PolicyAverages(Measures(system), free.plan.occupancy)
     return np.linspace(best, limit.quantity.value(averages), points)

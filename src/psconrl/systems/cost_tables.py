@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats
+from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.errors import ModelError
-from psconrl.systems.exploration import Explored, possible_at
+from psconrl.systems.exploration import Explored
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
+from psconrl.systems.outcome_successors import blocks_of_states, possible_at
 from psconrl.systems.quantities import LinearLimit
-from psconrl.systems.sources import RandomSource
-
-NEXT = "next_"  # before the name of a variable of the next state, in costs
+from psconrl.systems.sources import NEXT, RandomSource
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,31 @@ class CostTables:
         cls,
         source: RandomSource,
         explored: Explored,
+        successors: Places,
         rules: Mapping[str, Rule],
         shown: Sequence[LinearLimit],
         maximises: bool,
     ) -> "CostTables":
         """Return the tables of the objective, which comes first in ``shown``, and of the limits."""
-        values = _CostValues(source, explored, rules, shown)
         S, A = explored.available.shape
+        parts: list[list[Floats]] = []
+        known: list[Bools] = []
+        done = 0
+        for some in blocks_of_states(source, explored.states):
+            here = slice(done, done + some.size)
+            following = explored.states[successors[here].ravel()]
+            block = _CostValues(source, some, explored.available[here], following, rules, shown)
+            parts.append([block.of(limit) for limit in shown])
+            known.append(block.relevant)
+            done += some.size
+        relevant = np.concatenate(known)
         fixed = np.zeros((len(shown), S * A))
         by_outcome: list[Floats | None] = []
         by_event: list[Floats | None] = []
         for i, limit in enumerate(shown):
             sign = -1.0 if (maximises if i == 0 else limit.at_least) else 1.0
-            fixed[i], random = _split(sign * values.of(limit), values.relevant, S * A)
+            values = np.concatenate([part[i] for part in parts])
+            fixed[i], random = _split(sign * values, relevant, S * A)
             by_outcome.append(random)
             own = _event_cost(source, limit)
             by_event.append(sign * source.event_costs(own, explored.states) if own else None)
@@ -57,26 +68,31 @@ class _CostValues:
     """Values of the costs at all pairs, or at all points (s, a, w) if one of them depends on the outcome."""
 
     def __init__(
-        self, source: RandomSource, explored: Explored, rules: Mapping[str, Rule], shown: Sequence[LinearLimit]
+        self,
+        source: RandomSource,
+        some: Ints,
+        available: Bools,
+        following: Ints,
+        rules: Mapping[str, Rule],
+        shown: Sequence[LinearLimit],
     ) -> None:
         self.source, states = source, source.states
         wanted = frozenset().union(*(limit.names for limit in shown))
         used = frozenset().union(*(rules[name].names for name in wanted if name in rules)) | wanted
         mixed = {n for one in shown if not _event_cost(source, one) for n in one.names if n in source.cost_names}
         random = bool(mixed or used & (frozenset(source.names) | {NEXT + name for name in states.names}))
-        self.columns = source.columns(explored.states) if random else source.pair_columns(explored.states)
-        self.relevant: Bools = explored.available.ravel()
+        self.columns = source.columns(some) if random else source.pair_columns(some)
+        self.relevant: Bools = available.ravel()
         if random:
-            possible = possible_at(source, explored.states).ravel()
+            possible = possible_at(source, some).ravel()
             self.relevant = possible & np.repeat(self.relevant, source.outcomes.size)
         self.size = self.relevant.size
         if any(name.startswith(NEXT) for name in used):
-            following = states.values(explored.states[explored.successors.ravel()])
-            self.columns |= {NEXT + name: v for name, v in following.items()}
+            self.columns |= {NEXT + name: v for name, v in states.values(following).items()}
         for name in wanted & frozenset(rules):
             rules[name].try_arrays(self.columns)
             self.columns[name] = rule_numbers(rules[name](self.columns, self.size), rules[name].what)
-        paid = {name: self.columns[name] + source.cost_of_events(name, explored.states) for name in mixed}
+        paid = {name: self.columns[name] + source.cost_of_events(name, some) for name in mixed}
         self.with_events: Mapping[str, NDArray[Any]] = self.columns | paid
 
     def of(self, limit: LinearLimit) -> Floats:

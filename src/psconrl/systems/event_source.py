@@ -1,6 +1,7 @@
 """Events as the randomness of a system in continuous time: at most one in a round, which is a tick of the clock."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,18 +11,23 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.model.rates import FASTER
+from psconrl.systems.distributions import Columns, Distribution, Factor
 from psconrl.systems.events import Event, EventClock
-from psconrl.systems.exploration import JointOutcomes, next_values
-from psconrl.systems.functions import Rule, shown_values
+from psconrl.systems.functions import Rule, as_condition, shown_values
+from psconrl.systems.joint_outcomes import JointOutcomes, next_values
+from psconrl.systems.noise_graph import Graph
 from psconrl.systems.priors import Gamma, ParameterPrior
 from psconrl.systems.sources import (
-    Columns,
+    TO,
     RandomSource,
     distinct_rows,
+    known_by_name,
     named,
     parameter_keys,
     read_step,
+    sharing,
     values_of_rule,
+    with_shared,
 )
 from psconrl.systems.variables import Space
 
@@ -34,8 +40,7 @@ class EventSource(RandomSource):
     names: tuple[str, ...] = (EVENT,)
 
     def __init__(self, states: Space, actions: Space, events: Mapping[str, Event], clock: float | None) -> None:
-        if not events or not all(isinstance(e, Event) for e in events.values()) or NONE in events:
-            raise ModelError("events must be a table of names and Event(rate, ...), and none may be called 'none'")
+        _need_events(events)
         self.states, self.actions, self.events, self.given_clock = states, actions, events, clock
         if clock is not None and not (isinstance(clock, int | float) and 0 < clock < np.inf):
             raise ModelError(f"clock must be a positive rate; got {clock!r}")
@@ -51,13 +56,15 @@ class EventSource(RandomSource):
         for n, e in events.items():
             if not isinstance(e.rate, Gamma) and not (isinstance(e.rate, int | float) and 0 <= e.rate < np.inf):
                 raise ModelError(f"the rate of {n!r} must be a number from 0 on, or a Gamma; got {e.rate!r}")
+        parameter_keys(self.unknown())  # an error if the priors of a shared rate differ
 
     def with_known(self, known: Mapping[str, Any]) -> "EventSource":
         """Return the source with other rates."""
         events = dict(self.events)
-        for name, given in known.items():
+        for name, given in known_by_name(known, self.unknown(), (Event, ParameterPrior)).items():
             old = named("event", name, events)
-            events[name] = given if isinstance(given, Event) else Event(given, old.step, old.times, old.when, old.costs)
+            given = given.item() if isinstance(given, np.ndarray | np.generic) and given.size == 1 else given
+            events[name] = given if isinstance(given, Event) else replace(old, rate=given)
         return EventSource(self.states, self.actions, events, self.given_clock)
 
     @property
@@ -71,9 +78,10 @@ class EventSource(RandomSource):
 
     def flat_priors(self, names: Iterable[str]) -> dict[str, ParameterPrior]:
         """Return priors of the rates of all events, or of some: exponential, with the rate of the clock as mean."""
-        return {
-            name: Gamma(1.0, 1.0 / self.clock) for name in names or self.events if named("event", name, self.events)
-        }
+        unknown = self.unknown()
+        wanted = [other for name in names or self.events for other in sharing(name, unknown)]
+        flat = {name: Gamma(1.0, 1.0 / self.clock) for name in wanted if named("event", name, self.events)}
+        return with_shared(flat, unknown)
 
     def need_used(self, used: frozenset[str], costs: Iterable[str]) -> None:
         """Raise an error if an event has a cost that the system does not know."""
@@ -90,11 +98,58 @@ class EventSource(RandomSource):
         """The events, and none."""
         return JointOutcomes.of({EVENT: np.array([*self.events, NONE])})
 
+    def add_step(self, graph: Graph) -> None:
+        """Add the variables of the next state to a graph."""
+
+        def values(columns: Columns, size: int) -> Columns:
+            return {TO + name: v for name, v in self.next_values(columns, size).items()}
+
+        names = self.states.names
+        graph.add(tuple(TO + name for name in names), frozenset((*names, *self.actions.names, EVENT)), values)
+
+    def factor_of(self) -> dict[str, str]:
+        """Return the one factor, which event happened."""
+        return {EVENT: EVENT}
+
+    def factors_at(self, pairs: Ints, columns: Columns) -> dict[str, Factor]:
+        """Return the distribution of the event. Where rates exceed the clock its probabilities do not add up to 1."""
+        rows, contexts = distinct_rows(list(self._factors_at(columns, pairs.size).T), pairs.size)
+        clock = self._clock_of(rows)
+        table = clock.unchecked_table(clock.initial())
+        return {EVENT: Factor(Distribution.of_table(self.outcomes.values, table, clock.possible()), contexts)}
+
+    def need_probabilities(self, states: Ints) -> None:
+        """Raise an error if the rates of all events together exceed that of the clock in some states."""
+        clock = self.randomness_at(states)[0]
+        clock.table(clock.initial())
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of events, and none."""
+        return len(self.events) + 1
+
+    def event_means(self, name: str, states: Ints) -> Floats:
+        """Return the average per unit of time that a cost adds by events, at all pairs of some states, (len * A,)."""
+        clock, contexts = self.randomness_at(states)
+        rates = clock.intensities(clock.initial())[contexts]
+        return np.asarray(np.cumsum(rates * self.event_costs(name, states), axis=1)[:, -1])
+
+    def paid(self, name: str, columns: Columns, size: int) -> Floats:
+        """Return what a cost adds at some points with an event, so that averages are per unit of time, (size,)."""
+        found = np.zeros(size)
+        for event, costs in self._costs.items():
+            if name in costs:
+                here = np.flatnonzero(columns[EVENT] == event)
+                some = {key: column[here] for key, column in columns.items()}
+                found[here] = self.clock * values_of_rule(costs[name], some, here.size)
+        return found
+
     def _factors_at(self, columns: Columns, size: int) -> Floats:
         """Return the factors (size, E) of the rates at some pairs."""
         found = np.empty((size, len(self.events)))
         for k, name in enumerate(self.events):
-            when = np.broadcast_to(values_of_rule(self._when[name], columns, size), (size,)) != 0.0
+            given = np.broadcast_to(values_of_rule(self._when[name], columns, size), (size,))
+            when = as_condition(given, self._when[name].what, columns)
             factor = np.broadcast_to(values_of_rule(self._factors[name], columns, size), (size,))
             found[:, k] = np.where(when, factor, 0.0)
             if not ((found[:, k] >= 0.0) & np.isfinite(found[:, k])).all():
@@ -122,11 +177,15 @@ class EventSource(RandomSource):
         """Return the events in the contexts of some states, and the context of each of their pairs."""
         size = states.size * self.actions.size
         rows, contexts = distinct_rows(list(self._factors_at(self.pair_columns(states), size).T), size)
+        return self._clock_of(rows), contexts
+
+    def _clock_of(self, factors: Floats) -> EventClock:
+        """Return the events with some factors (G, E) of their rates."""
         names, unknown = list(self.events), self.unknown()
         keys = parameter_keys(unknown)
         priors = {key: unknown[key] for key in keys.values()}
         by_place = {names.index(name): key for name, key in keys.items()}
-        return EventClock(rows, self.clock, self._known_rates(), by_place, priors), contexts
+        return EventClock(factors, self.clock, self._known_rates(), by_place, priors)
 
     def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state, after the event of each point."""
@@ -171,3 +230,14 @@ class EventSource(RandomSource):
                 if not np.isfinite(found[:, k]).all():
                     raise ModelError(f"the cost {name!r} of {event!r} must be finite")
         return found
+
+
+def _need_events(events: Any) -> None:
+    """Raise an error unless events are given by name, and their costs, too."""
+    if not isinstance(events, Mapping) or not events or not all(isinstance(e, Event) for e in events.values()):
+        raise ModelError(f"events must be a table of names and Event(rate, ...); got {events!r}")
+    for name, event in events.items():
+        if not isinstance(name, str) or not name or name == NONE:
+            raise ModelError(f"an event needs a name such as 'arrival', other than 'none'; got {name!r}")
+        if not isinstance(event.costs, Mapping):
+            raise ModelError(f"the costs of {name!r} must be a table of expressions by name; got {event.costs!r}")

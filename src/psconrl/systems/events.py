@@ -24,7 +24,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
 from psconrl.kernels.rates import SLICE_UNIFORMS, draw_rates
 from psconrl.systems.priors import Gamma, ParameterPrior, prior_from_dict
-from psconrl.systems.randomness import Parameters, Randomness
+from psconrl.systems.randomness import Parameters, Randomness, Timed
 
 EVENT_SUM_TOL = 1e-12  # rounding error of probabilities that should sum to one
 
@@ -93,13 +93,24 @@ class EventClock(Randomness):
 
     def table(self, parameters: Parameters) -> Floats:
         """Return the probabilities (G, E + 1)."""
+        found = self.unchecked_table(parameters)
+        total = float(sum(found[:, :-1].T, np.zeros(len(found))).max())
+        if 1.0 - total < -EVENT_SUM_TOL:
+            raise ModelError(f"the rates add up to {total:.4g} times the rate of the clock; give a faster clock")
+        return found
+
+    def unchecked_table(self, parameters: Parameters) -> Floats:
+        """Return the same; where the rates add up to more than the rate of the clock, no probabilities."""
         probabilities = self.intensities(parameters) / self.clock
         none: Floats = np.asarray(1.0 - sum(probabilities.T))  # in the order of the events
-        if none.min() < -EVENT_SUM_TOL:
-            raise ModelError(
-                f"the rates add up to {1.0 - none.min():.4g} times the rate of the clock; give a faster clock"
-            )
         return np.column_stack([probabilities, np.where(none > EVENT_SUM_TOL, none, 0.0)])
+
+    def largest(self, key: str, parameters: Parameters) -> float:
+        """Return the largest rate of a parameter for which all rates add up to no more than the clock's."""
+        others = self.intensities(parameters | {key: np.zeros(1)}).sum(axis=1)
+        own = self.intensities({name: np.zeros(1) for name in parameters} | {key: np.ones(1)})
+        own = own[:, [event for event, other in self.keys.items() if other == key]].sum(axis=1)
+        return float(((self.clock - others[own > 0.0]) / own[own > 0.0]).min(initial=np.inf))
 
     def initial(self) -> Parameters:
         """Return the prior means, all divided by a number if they exceed the clock together."""
@@ -111,7 +122,9 @@ class EventClock(Randomness):
         """Return which events are possible: those with a positive factor; that none happens always is."""
         return np.column_stack([self.factors > 0.0, np.ones(self.n_contexts, dtype=bool)])
 
-    def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
+    def draw(
+        self, counts: Floats, parameters: Parameters, rng: np.random.Generator, timed: Timed | None = None
+    ) -> Parameters:
         """Draw the rates one after the other, each by slice sampling."""
         counts, names = counts[0], list(self.rate_priors)
         of_event = np.array([names.index(self.keys[e]) if e in self.keys else -1 for e in range(self.rates.size)])
@@ -121,6 +134,9 @@ class EventClock(Randomness):
         rates = self._rates(parameters)
         uniforms = rng.random((len(names), SLICE_UNIFORMS))
         shapes, exposures = priors[:, 0] + happened, priors[:, 1].copy()
+        if timed is not None:
+            shapes += np.bincount(of_event[~known], weights=timed.happened[~known], minlength=len(names))
+            exposures += np.bincount(of_event[~known], weights=timed.exposure[~known], minlength=len(names))
         draw_rates(self._scaled, counts[:, -1].copy(), rates, of_event, shapes, exposures, uniforms)
         return {name: rates[[event]] for event, name in self.keys.items()}
 

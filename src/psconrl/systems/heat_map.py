@@ -24,6 +24,7 @@ class HeatMap:
     actions: Mapping[str, Floats]  # mean of every numeric action variable, (X, Y)
     likeliest: NDArray[Any]  # (X, Y) number of the most frequent action; -1 if never visited
     certainty: Floats  # (X, Y) share of that action
+    likeliest_values: Mapping[str, NDArray[Any]]  # of that action, (X, Y) for every variable; None if never visited
 
 
 def heat_map(system: Stated, occupancy: Floats, x: str, y: str) -> HeatMap:
@@ -47,4 +48,9 @@ def heat_map(system: Stated, occupancy: Floats, x: str, y: str) -> HeatMap:
             if values.dtype.kind in "biuf"
         }
         certainty = flow.max(axis=2) / share
-    return HeatMap(x, y, x_values, y_values, share, means, np.where(visited, flow.argmax(axis=2), -1), certainty)
+    likeliest = flow.argmax(axis=2)
+    chosen: dict[str, NDArray[Any]] = {
+        name: np.where(visited, values[likeliest].astype(object), np.array(None))
+        for name, values in system.actions.values(np.arange(system.actions.size)).items()
+    }
+    return HeatMap(x, y, x_values, y_values, share, means, np.where(visited, likeliest, -1), certainty, chosen)

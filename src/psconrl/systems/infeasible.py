@@ -1,10 +1,13 @@
 """Why no policy keeps the limits of a system, in the words in which they were stated."""
 
 from dataclasses import replace
+from math import isfinite
+from typing import NamedTuple
 
 from psconrl.errors import ModelError
+from psconrl.systems.least_ratio import least_ratio
 from psconrl.systems.limits import Requirement, Statement
-from psconrl.systems.quantities import ONE, Percentile, Shortfall
+from psconrl.systems.quantities import ONE, Combination, Mean, Percentile, Quantity, Ratio, Shortfall
 from psconrl.systems.search import solve_statement
 from psconrl.systems.stated import Stated
 
@@ -19,7 +22,8 @@ def why_infeasible(system: Stated) -> str:
         return " ".join(sentence for sentence in alone if sentence)
     together = [(limit, _miss(system, limit, [one for one in limits if one is not limit])) for limit in limits]
     ways = [sentence.partition(";")[0] for _, sentence in together if sentence]
-    involved = " and ".join(str(limit) for limit, sentence in together if sentence or not ways)
+    some = [str(limit) for limit, sentence in together if sentence or not ways]
+    involved = " and ".join(some if len(some) > 1 else map(str, limits))
     if not ways:
         return f"no policy keeps {involved} together; relax several of them"
     return f"no policy keeps {involved} together: with the other limits kept, {'; '.join(ways)}"
@@ -47,8 +51,45 @@ def best_value(system: Stated, limit: Requirement, below: bool, others: list[Req
         return None
     try:
         found = solve_statement(system.with_statement(Statement(quantity, below, tuple(others))))
-    except ModelError:  # a ratio whose denominator may be zero
-        return None
+    except ModelError:  # a denominator that may be zero, or negative
+        return _best_ratio(system, quantity, below, others)
     if not found.plan.feasible:
         return None
     return -found.value if below else found.value
+
+
+def _best_ratio(system: Stated, quantity: Quantity, below: bool, others: list[Requirement] | tuple[()]) -> float | None:
+    """Return the best ratio of policies with a positive denominator; None if there are none, or it is infinite."""
+    if not isinstance(quantity, Ratio):
+        return None
+    try:
+        found = least_ratio(system, quantity, below, others)
+    except ModelError:
+        return None
+    return found.value if found is not None and isfinite(found.value) else None
+
+
+class Range(NamedTuple):
+    """The values of a quantity that single policies can reach, without any limits; None where that is not known."""
+
+    name: str
+    least: float | None
+    largest: float | None
+
+
+def ranges_of(system: Stated) -> list[Range]:
+    """Return the ranges of the objective, of all limited quantities as stated, and of the other costs."""
+    statement = system.statement
+    quantities = {statement.goal.text: statement.goal} | {one.name: one.quantity for one in system.requirements}
+    texts = {quantity.text for quantity in quantities.values()}
+    quantities |= {name: Mean(name, Combination.of(name)) for name in system.cost_names if name not in texts}
+    return [
+        Range(name, *(_end(system, quantity, side) for side in (False, True))) for name, quantity in quantities.items()
+    ]
+
+
+def _end(system: Stated, quantity: Quantity, largest: bool) -> float | None:
+    if largest and isinstance(quantity, Shortfall):
+        return None  # the largest of a minimum over levels is not linear
+    found = best_value(system, Requirement(quantity.text, quantity), largest, ())
+    return None if found is None else float(found)

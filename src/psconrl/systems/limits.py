@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ import numpy as np
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.expressions import Expression
 from psconrl.systems.quantities import ONE, Combination, LinearLimit, Mean, Percentile, Quantity, Ratio, Shortfall
+from psconrl.systems.syntax import exact, parsed, written
 
 PERCENTILE = re.compile(r"p(\d{1,2}(?:_\d+)?)")  # p95, p99_9
 SHORTFALL = re.compile(r"cvar(\d{1,2}(?:_\d+)?)")
-PERCENT = re.compile(r"(\d\.?)\s*%(?=\s*($|[<>=]))")  # a number of percent, as one side of a limit
 RELATIONS: dict[type, str] = {ast.LtE: "<=", ast.Lt: "<=", ast.GtE: ">=", ast.Gt: ">=", ast.Eq: "=="}
+LARGEST_SHARE = 1 - Fraction(1, 10**8)  # of a percentile; beyond, less than the precision of a plan is left
 SAME_LIMIT = 2e-9  # of the number, or of one: a smaller excess is the precision of a plan
 CONDITIONS = (ast.Compare, ast.BoolOp)
 
@@ -207,7 +209,7 @@ def _need_order(limit: Requirement) -> Requirement:
 def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requirement:
     if not isinstance(text, str):
         raise ModelError(f"a limit must be a text such as 'lost <= 0.1'; got {text!r}")
-    tree = _parsed(PERCENT.sub(r"\1/100", text), "a limit")
+    tree = _parsed(text, "a limit")
     sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
     relations = [RELATIONS.get(type(op), "") for op in getattr(tree, "ops", [])]
     numbers = [_constant(side) for side in sides]
@@ -238,13 +240,15 @@ def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requireme
 
 def _parsed(text: str, what: str) -> ast.expr:
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return parsed(text)
+    except ModelError:
+        raise
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise ModelError(f"{what} must be a text such as 'lost <= 0.1' or 'lost / demand'; got {text!r}") from None
 
 
 def _quantity(tree: ast.expr, known: frozenset[str]) -> Quantity:
-    text = ast.unparse(tree)
+    text = written(tree)
     match tree:
         case ast.Call(func=ast.Name(id=name), args=[x]) if PERCENTILE.fullmatch(name):
             options = _options(tree, known, ("given",))
@@ -256,15 +260,15 @@ def _quantity(tree: ast.expr, known: frozenset[str]) -> Quantity:
     return Mean(text, top) if bottom is None else Ratio(text, top, bottom)
 
 
-Fraction = tuple[Combination, Combination | None]
+Quotient = tuple[Combination, Combination | None]
 
 
-def _fraction(tree: ast.expr, known: frozenset[str]) -> Fraction:
+def _fraction(tree: ast.expr, known: frozenset[str]) -> Quotient:
     """Return numerator and denominator, combinations of expressions, of sums, multiples and one division."""
     match tree:
         case ast.Call(func=ast.Name(id="P" | "mean" as name), args=[x]):
             given = _options(tree, known, ("given",)).get("given")
-            text = ast.unparse(x) if name == "mean" or isinstance(x, CONDITIONS) else f"({ast.unparse(x)}) != 0"
+            text = written(x) if name == "mean" or isinstance(x, CONDITIONS) else f"({written(x)}) != 0"
             if given is None:
                 return _one(text, known), None
             return _one(f"({text}) * ({given.text})", known), _one(given.text, known)
@@ -275,7 +279,7 @@ def _fraction(tree: ast.expr, known: frozenset[str]) -> Fraction:
             sign = 1.0 if isinstance(op, ast.Add) else -1.0
             (a, under_a), (b, under_b) = _fraction(left, known), _fraction(right, known)
             if under_a is not None and under_b is not None and str(under_a) != str(under_b):
-                raise ModelError(f"{ast.unparse(tree)!r}: ratios with different denominators cannot be added")
+                raise ModelError(f"{written(tree)!r}: ratios with different denominators cannot be added")
             if under_a is None and under_b is not None:
                 a = _times(a, under_b, tree)
             if under_b is None and under_a is not None:
@@ -290,18 +294,18 @@ def _fraction(tree: ast.expr, known: frozenset[str]) -> Fraction:
             (a, under_a), (b, under_b) = _fraction(left, known), _fraction(right, known)
             if (divisor := _constant(right)) is not None:
                 if divisor == 0.0:
-                    raise ModelError(f"{ast.unparse(tree)!r} divides by zero")
+                    raise ModelError(f"{written(tree)!r} divides by zero")
                 return a * (1.0 / divisor), under_a
             if under_a is None and under_b is None:
                 return a, b
     _need_plain(tree)
-    return _one(ast.unparse(tree), known), None
+    return _one(written(tree), known), None
 
 
 def _times(constant: Combination, bottom: Combination, tree: ast.expr) -> Combination:
     """Return a denominator times a sum of numbers."""
     if constant.names:
-        raise ModelError(f"{ast.unparse(tree)!r}: only a number can be added to a ratio of averages")
+        raise ModelError(f"{written(tree)!r}: only a number can be added to a ratio of averages")
     return bottom * float(sum(weight * float(expression({})) for weight, expression in constant.terms))
 
 
@@ -311,7 +315,7 @@ def _need_plain(tree: ast.expr) -> None:
         name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
         if name in ("P", "mean") or PERCENTILE.fullmatch(name) or SHORTFALL.fullmatch(name):
             raise ModelError(
-                f"in {ast.unparse(tree)!r}: {ast.unparse(part)!r} is taken over all rounds; a share can be added to "
+                f"in {written(tree)!r}: {written(part)!r} is taken over all rounds; a share can be added to "
                 "averages or multiplied by a number, anything else must stand alone"
             )
     factors = [tree]
@@ -321,7 +325,7 @@ def _need_plain(tree: ast.expr) -> None:
                 factors += [left, right]
             case ast.BinOp(op=ast.Div(), right=bottom) if _constant(bottom) is None:
                 raise ModelError(
-                    f"in {ast.unparse(tree)!r}: it is not clear whether averages are divided; state one ratio of "
+                    f"in {written(tree)!r}: it is not clear whether averages are divided; state one ratio of "
                     "averages, or make what is divided in every round a cost"
                 )
 
@@ -330,26 +334,30 @@ def _options(call: ast.Call, known: frozenset[str], allowed: tuple[str, ...]) ->
     options: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg not in allowed:
-            raise ModelError(f"in {ast.unparse(call)!r}: {unknown_name('option', keyword.arg, allowed)}")
+            raise ModelError(f"in {written(call)!r}: {unknown_name('option', keyword.arg, allowed)}")
+        if [other.arg for other in call.keywords].count(keyword.arg) > 1:
+            raise ModelError(
+                f"in {written(call)!r}: {keyword.arg} is given twice; join conditions by 'and', as in given=a and b"
+            )
         if keyword.arg == "at":
             number = _constant(keyword.value)
             if number is None:
-                raise ModelError(f"in {ast.unparse(call)!r}: the level must be a number")
-            options["level"] = _finite(number, ast.unparse(call))
+                raise ModelError(f"in {written(call)!r}: the level must be a number")
+            options["level"] = _finite(number, written(call))
         else:
             options["given"] = _expression(keyword.value, known)
     return options
 
 
-def _share(digits: str, text: str) -> float:
-    share = float(digits.replace("_", ".")) / 100.0
-    if not share > 0.0:
-        raise ModelError(f"{text!r}: the share must lie between 0 and 100")
+def _share(digits: str, text: str) -> Fraction:
+    share = Fraction(digits.replace("_", ".")) / 100
+    if not 0 < share <= LARGEST_SHARE:
+        raise ModelError(f"{text!r}: the share must lie between 0 and 100, and be at most 99.999999")
     return share
 
 
 def _expression(tree: ast.expr, known: frozenset[str]) -> Expression:
-    expression = Expression(ast.unparse(tree))
+    expression = Expression(written(tree))
     expression.need_names(known)
     return expression
 
@@ -361,10 +369,15 @@ def _one(text: str, known: frozenset[str]) -> Combination:
 
 
 def _constant(tree: ast.expr) -> float | None:
-    """Return the value of an expression without variables; None if it is none."""
+    """Return the value of an expression without variables, exact before it is rounded; None if it is none."""
     try:
+        number = exact(tree)
+        if number is not None:
+            return float(number)
         expression = Expression.of(tree)
         return None if expression.names else float(expression({}))
+    except OverflowError:
+        return np.inf
     except (ModelError, TypeError, ValueError):
         return None
 

@@ -45,7 +45,7 @@ def price_of(limit: Requirement, multipliers: list[float], base: float, goal: Qu
         beyond = f"{quantity.expression.text} {'<' if below else '>'} {number:g}"
         return Price(limit.name, amount, quantity_unit(goal, units), 0.01,
                      f"one percentage point more of rounds with {beyond}")  # fmt: skip
-    if quantity.is_share and not unit and all(0.0 <= number <= 1.0 for number, _ in limit.sides):
+    if is_percentage(quantity, [number for number, _ in limit.sides], units):
         step, name = 0.01, "one percentage point"
     else:
         step, name = 1.0, f"one {unit}" if unit else "one unit"
@@ -72,6 +72,36 @@ def quantity_unit(quantity: Quantity, units: Units) -> str:
         case Percentile(expression=expression) | Shortfall(expression=expression):
             return _counted(expression.text, units)
     return ""
+
+
+def counted_unit(quantity: Quantity, units: Units) -> str:
+    """Return the unit of what adds up to a quantity over the rounds: of the numerator of a ratio; empty if none.
+
+    >>> units = Units(round="day", counted={"cost": "euro", "orders": "order"})
+    >>> counted_unit(Ratio("cost / orders", Combination.of("cost"), Combination.of("orders")), units)
+    'euro'
+    """
+    match quantity:
+        case Mean(top=top) | Ratio(top=top):
+            totals = {units.total(expression.text) for _, expression in top.terms}
+            return units.total(quantity.text) or (totals.pop() if len(totals) == 1 else "")
+        case Percentile(expression=expression) | Shortfall(expression=expression):
+            return units.total(expression.text)
+    return ""
+
+
+def shown_number(quantity: Quantity, number: float, units: Units) -> str:
+    """Return a value of a quantity as people state it: a share in percent, anything else as a number.
+
+    >>> shown_number(Ratio("lost / demand", Combination.of("lost"), Combination.of("demand")), 0.09, Units())
+    '9%'
+    """
+    return f"{100 * number:.6g}%" if is_percentage(quantity, [number], units) else f"{number:.6g}"
+
+
+def is_percentage(quantity: Quantity, numbers: list[float], units: Units) -> bool:
+    """Whether a quantity is a share of something, for values of which percentages are used."""
+    return quantity.is_share and not quantity_unit(quantity, units) and all(0.0 <= x <= 1.0 for x in numbers)
 
 
 def _name(combination: Combination) -> str:

@@ -1,4 +1,7 @@
-"""ParameterPrior distributions of unknown parameters, each conjugate to the noise that it belongs to.
+"""Prior distributions of unknown parameters, each conjugate to the noise that it belongs to.
+
+Every noise or event has a parameter of its own. Several have one parameter in common if their priors name it:
+``Beta(1, 1, shared="repair")``.
 
 A prior is drawn from given sufficient statistics of what was observed. ``about`` says what most owners can say: "about
 2.3 a day, worth ten days of observation".
@@ -24,6 +27,7 @@ class ParameterPrior(ABC):
 
     name: ClassVar[str]
     statistic: ClassVar[str]  # what an observation adds up to
+    shared: str | None = None  # name of the parameter, if several noises or events have it in common
 
     @abstractmethod
     def mean(self) -> Floats:
@@ -34,12 +38,21 @@ class ParameterPrior(ABC):
         """Draw the parameter from its posterior, given sufficient statistics."""
 
     @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """Return the numbers that the constructor takes, by name."""
+
+    def description(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return self.numbers() | ({} if self.shared is None else {"shared": self.shared})
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
+        return {"name": self.name} | self.description()
 
     def __repr__(self) -> str:
-        numbers = [f"{x:g}" for x in self.to_dict().values() if isinstance(x, float)]
-        return f"{type(self).__name__}({', '.join(numbers)})"
+        shown = [f"{x:g}" for x in self.numbers().values()]
+        shown += [] if self.shared is None else [f"shared={self.shared!r}"]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class Gamma(ParameterPrior):
@@ -54,13 +67,14 @@ class Gamma(ParameterPrior):
     name: ClassVar[str] = "gamma"
     statistic: ClassVar[str] = "rate"
 
-    def __init__(self, shape: float, rate: float) -> None:
+    def __init__(self, shape: float, rate: float, *, shared: str | None = None) -> None:
         self.shape, self.rate = _weight(shape, "shape"), _weight(rate, "rate")
+        self.shared = _shared_name(shared)
 
     @classmethod
-    def about(cls, value: float, worth: float) -> "Gamma":
+    def about(cls, value: float, worth: float, *, shared: str | None = None) -> "Gamma":
         """Return the belief that a rate is about ``value``, worth that exposure: ten days, if the rate is per day."""
-        return cls(_weight(value, "value") * _weight(worth, "worth"), worth)
+        return cls(_weight(value, "value") * _weight(worth, "worth"), worth, shared=shared)
 
     def mean(self) -> Floats:
         """Return the expected rate."""
@@ -72,9 +86,9 @@ class Gamma(ParameterPrior):
         drawn = special.exp_array(log_gamma_variates(np.array([self.shape + events]), rng))
         return np.asarray(drawn / (self.rate + exposure))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"name": self.name, "shape": self.shape, "rate": self.rate}
+    def numbers(self) -> dict[str, Any]:
+        """Return shape and rate."""
+        return {"shape": self.shape, "rate": self.rate}
 
 
 class Beta(ParameterPrior):
@@ -89,15 +103,16 @@ class Beta(ParameterPrior):
     name: ClassVar[str] = "beta"
     statistic: ClassVar[str] = "probability"
 
-    def __init__(self, yes: float = 1.0, no: float = 1.0) -> None:
+    def __init__(self, yes: float = 1.0, no: float = 1.0, *, shared: str | None = None) -> None:
         self.yes, self.no = _weight(yes, "yes"), _weight(no, "no")
+        self.shared = _shared_name(shared)
 
     @classmethod
-    def about(cls, value: float, worth: float) -> "Beta":
+    def about(cls, value: float, worth: float, *, shared: str | None = None) -> "Beta":
         """Return the belief that a probability is about ``value``, worth that many observations."""
         if not 0 < _weight(value, "value") < 1:
             raise ModelError(f"value must be a probability between 0 and 1; got {value!r}")
-        return cls(value * _weight(worth, "worth"), (1 - value) * worth)
+        return cls(value * _weight(worth, "worth"), (1 - value) * worth, shared=shared)
 
     def mean(self) -> Floats:
         """Return the expected probability."""
@@ -108,9 +123,9 @@ class Beta(ParameterPrior):
         logs = log_gamma_variates(np.array([self.yes, self.no]) + statistics, rng)
         return np.array([1.0 / (1.0 + special.exp(float(logs[1] - logs[0])))])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"name": self.name, "yes": self.yes, "no": self.no}
+    def numbers(self) -> dict[str, Any]:
+        """Return the weights of both outcomes."""
+        return {"yes": self.yes, "no": self.no}
 
 
 class Weights(ParameterPrior):
@@ -135,9 +150,9 @@ class Weights(ParameterPrior):
         drawn = special.exp_array(logs - logs.max())
         return np.asarray(drawn / drawn.sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"name": self.name, "weights": self.weights}
+    def numbers(self) -> dict[str, Any]:
+        """Return the weights."""
+        return {"weights": self.weights}
 
     def __repr__(self) -> str:
         return f"Weights({self.weights.tolist()})"
@@ -153,8 +168,15 @@ def prior_from_dict(data: dict[str, Any]) -> ParameterPrior:
     return prior
 
 
+def _shared_name(name: Any) -> str | None:
+    if name is not None and not (isinstance(name, str) and name.isidentifier()):
+        raise ModelError(f"shared must be the name of a parameter, such as 'repair'; got {name!r}")
+    return name
+
+
 def _weight(value: Any, what: str) -> float:
-    number = float(as_floats(value, what))
+    array = as_floats(value, what)
+    number = float(array) if array.ndim == 0 else np.nan
     if not LEAST_PRIOR <= number <= LARGEST_PRIOR:
         raise ModelError(f"{what} must be a number from {LEAST_PRIOR:g} to {LARGEST_PRIOR:g}; got {value!r}")
     return number

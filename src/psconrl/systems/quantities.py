@@ -16,6 +16,7 @@ rounds, or over those that a condition selects, with weight :math:`w`.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +27,6 @@ from psconrl.errors import ModelError
 from psconrl.systems.expressions import Expression
 
 SAME_SHARE = 1e-9  # shares of rounds that differ by less are the same: that is how closely plans keep a threshold
-SAME_NUMBER = 1e-12  # relative: values of an expression that differ by less are the same
 ONE = Expression("1")
 
 
@@ -77,7 +77,15 @@ class LinearLimit:
 
     def cost(self, columns: Mapping[str, NDArray[Any]], size: int) -> Any:
         """Return the cost at all points."""
-        return sum(weight * np.asarray(term(columns), dtype=np.float64) for weight, term in self.terms) + np.zeros(size)
+        return sum(weight * numbers_of(term, columns) for weight, term in self.terms) + np.zeros(size)
+
+
+def numbers_of(term: Expression, columns: Mapping[str, NDArray[Any]]) -> Floats:
+    """Return the values of an expression; raise an error if they are texts."""
+    values = np.asarray(term(columns))
+    if values.dtype.kind not in "biuf":
+        raise ModelError(f"{term.text!r} is text and has no average; state a share, as in P(mood == 'good')")
+    return values.astype(np.float64)
 
 
 class Averages(Protocol):
@@ -198,7 +206,7 @@ class Percentile(Quantity):
     With ``upper``, the largest value that is not reached in at most a share of the rounds: what is limited from below.
     """
 
-    share: float  # of rounds at or below it
+    share: Fraction  # of rounds at or below it
     expression: Expression
     given: Expression = ONE
     upper: bool = False
@@ -210,19 +218,16 @@ class Percentile(Quantity):
 
     def outside(self, value: float, below: bool) -> Quantity:
         """Return the share of rounds above a value, or below it."""
-        left = f"{_enclosed(self.expression.text)} {'<' if below else '>'}"
-        whole = float(value).is_integer()
-        text = f"{left} {int(value) if whole else value!r}"
-        # 0.1 * 3 is larger than 0.3 by a rounding error, which must not count.
-        condition = text if whole else f"{left} {value + (-SAME_NUMBER if below else SAME_NUMBER) * abs(value)!r}"
+        number = int(value) if float(value).is_integer() else value
+        condition = f"{_enclosed(self.expression.text)} {'<' if below else '>'} {number!r}"
         if self.given is ONE:
-            return Mean(f"P({text})", Combination.of(condition))
+            return Mean(f"P({condition})", Combination.of(condition))
         both = f"({condition}) * ({self.given.text})"
-        return Ratio(f"P({text}, given={self.given.text})", Combination.of(both), Combination.of(self.given.text))
+        return Ratio(f"P({condition}, given={self.given.text})", Combination.of(both), Combination.of(self.given.text))
 
     def allowed(self, below: bool) -> float:
         """Return the share of rounds that may lie above the percentile, or below it."""
-        return self.share if below else 1.0 - self.share
+        return float(self.share if below else 1 - self.share)
 
     def limit(self, threshold: float, at_least: bool) -> LinearLimit:
         """Return the limit on the share of rounds on the other side of the threshold."""
@@ -237,8 +242,8 @@ class Percentile(Quantity):
         upto = np.cumsum(weights) / total
         if self.upper:
             below = np.concatenate([[0.0], upto[:-1]])
-            return float(values[np.flatnonzero(below <= self.share + SAME_SHARE)[-1]])
-        return float(values[np.flatnonzero(upto >= self.share - SAME_SHARE)[0]])
+            return float(values[np.flatnonzero(below <= float(self.share) + SAME_SHARE)[-1]])
+        return float(values[np.flatnonzero(upto >= float(self.share) - SAME_SHARE)[0]])
 
     @property
     def denominator(self) -> Combination | None:
@@ -254,7 +259,7 @@ class Shortfall(Quantity):
     one; without it, the search finds the best.
     """
 
-    share: float
+    share: Fraction
     expression: Expression
     given: Expression = ONE
     level: float | None = None
@@ -272,7 +277,7 @@ class Shortfall(Quantity):
 
     def cost(self, x: Floats, low: float, high: float) -> Floats:
         """Return the least cost of values of the expression over all levels from ``low`` to ``high``."""
-        return np.asarray(np.clip(x, low, high) + np.maximum(x - high, 0.0) / (1.0 - self.share))
+        return np.asarray(np.clip(x, low, high) + np.maximum(x - high, 0.0) / float(1 - self.share))
 
     def limit(self, threshold: float, at_least: bool) -> LinearLimit:
         """Return the limit for the fixed level."""
@@ -281,7 +286,7 @@ class Shortfall(Quantity):
                 f"{self.text!r} is no linear limit before its level is chosen: use system.plan(...), or, to learn, "
                 "system.linear(), or state the level, as in cvar90(cost, at=7)"
             )
-        given, tail = self.given.text, 1.0 / (1.0 - self.share)
+        given, tail = self.given.text, float(1 / (1 - self.share))
         above = Combination.of(f"max({_enclosed(self.expression.text)} - {self.level!r}, 0) * ({given})", tail)
         if self.given is ONE:
             return LinearLimit(self.text, (Combination.of("1", self.level) + above).terms, threshold)
@@ -299,7 +304,9 @@ class Shortfall(Quantity):
 
     def best_level(self, values: Floats, weights: Floats) -> float:
         """Return the level of the least cost, which is the percentile."""
-        return float(values[min(int(np.searchsorted(np.cumsum(weights), self.share)), values.size - 1)])
+        return float(
+            values[min(int(np.searchsorted(np.cumsum(weights), float(self.share) - SAME_SHARE)), values.size - 1)]
+        )
 
     @property
     def denominator(self) -> Combination | None:

@@ -10,15 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.systems.noise import Arguments, Noise, noise_from_dict
+from psconrl.systems.noise import noise_from_dict
+from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.priors import ParameterPrior
 
 Parameters = dict[str, Floats]  # by name, the values of what is unknown
+
+
+class Timed(NamedTuple):
+    """Of every event, how often it happened in sojourns that were measured, and its exposure: factors times time."""
+
+    happened: Floats
+    exposure: Floats
 
 
 class Randomness(ABC):
@@ -58,10 +66,13 @@ class Randomness(ABC):
         """Return which joint outcomes (G, W) have a positive probability for some parameters."""
 
     @abstractmethod
-    def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
+    def draw(
+        self, counts: Floats, parameters: Parameters, rng: np.random.Generator, timed: Timed | None = None
+    ) -> Parameters:
         """Draw the parameters, given the parameters drawn before, and the numbers (K, G, W) of joint outcomes.
 
-        The numbers for each noise are of the rounds that revealed something of it.
+        The numbers for each noise are of the rounds that revealed something of it. ``timed``: what was seen in
+        sojourns that were measured, of events.
         """
 
     @abstractmethod
@@ -130,6 +141,12 @@ class IndependentNoise(Randomness):
         value = parameters[self.keys[name]] if name in self.keys else known
         return noise.table(value, arguments, int(self.contexts[name].max()) + 1)
 
+    def own_possible(self, name: str) -> Bools:
+        """Return which values of one noise are possible for some parameters, in each of its own contexts."""
+        noise = self.noises[name]
+        known = np.zeros(1) if noise.known is None else noise.known
+        return noise.possible(known, self.arguments[name], int(self.contexts[name].max()) + 1)
+
     def table(self, parameters: Parameters) -> Floats:
         """Return the probabilities (G, W): products of those of the noises."""
         joint = np.ones((self.n_contexts, 1))
@@ -139,11 +156,24 @@ class IndependentNoise(Randomness):
         return joint
 
     def possible(self) -> Bools:
-        """Return which joint outcomes are possible for some parameters: those that are at the prior means."""
-        return np.asarray(self.table(self.initial()) > 0.0)
+        """Return which joint outcomes are possible for some parameters, whatever the prior means are."""
+        if not self.keys:
+            return np.asarray(self.table({}) > 0.0)
+        joint = np.ones((self.n_contexts, 1), dtype=bool)
+        for name in self.noises:
+            own = self.own_possible(name)[self.contexts[name]]
+            joint = (joint[:, :, None] & own[:, None, :]).reshape(len(joint), -1)
+        return joint
 
-    def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
+    def draw(
+        self, counts: Floats, parameters: Parameters, rng: np.random.Generator, timed: Timed | None = None
+    ) -> Parameters:
         """Draw the parameters from their posteriors, which are conjugate."""
+        statistics = self.statistics(counts, parameters, rng)
+        return {key: prior.draw(statistics[key], rng) for key, prior in self.priors.items()}
+
+    def statistics(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> dict[str, Floats]:
+        """Return the sufficient statistics of the unknown parameters, given the numbers (K, G, W) of outcomes."""
         statistics: dict[str, Floats] = {}
         by_noise = counts.reshape(len(counts), -1, *self.sizes)
         for place, name in enumerate(self.noises):
@@ -158,4 +188,4 @@ class IndependentNoise(Randomness):
             key = self.keys[name]
             found = self.noises[name].statistics(own, parameters[key], self.arguments[name], rng)
             statistics[key] = statistics[key] + found if key in statistics else found
-        return {key: prior.draw(statistics[key], rng) for key, prior in self.priors.items()}
+        return statistics

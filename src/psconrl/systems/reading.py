@@ -22,56 +22,63 @@
     holding = "shelf"
     lost = "max(demand - shelf, 0)"
 
-Events in continuous time are tables ``[events.NAME]`` with a ``clock``. An unknown key is an error, which names the
-nearest known key.
+Events in continuous time are tables ``[events.NAME]`` with a ``clock``. The keys of each table are the arguments of the
+constructor that it stands for, ``System``, ``Poisson``, ``Event`` or ``Gamma``, and no others. An unknown key is an
+error, which names the nearest known key.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.events import Event
-from psconrl.systems.noise import KINDS, Bernoulli, Binomial, Categorical, Geometric, Noise, Poisson
+from psconrl.systems.noise import KINDS
+from psconrl.systems.noise_base import Noise
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior
+from psconrl.systems.signatures import arguments_of, required
 
 FORMAT, VERSION = "psconrl-system", 1
 TEXT, NUMBER, TABLE, LIST = "text", "a number", "a table", "a list"
 TYPES: Mapping[str, tuple[type, ...]] = {TEXT: (str,), NUMBER: (int, float), TABLE: (dict,), LIST: (list,)}
 RULE = (TEXT, NUMBER)
 PARAMETER = (NUMBER, TEXT, TABLE)
-SYSTEM_KEYS: Mapping[str, tuple[str, ...]] = {
-    "format": (TEXT,), "version": (NUMBER,), "state": (TABLE,), "action": (TABLE,), "noise": (TABLE,),
-    "events": (TABLE,), "clock": (NUMBER,), "step": (TABLE,), "costs": (TABLE,), "available": (TEXT,),
-    "start": (TABLE,), "minimise": (TEXT,), "maximise": (TEXT,), "limits": (LIST, TABLE),
-    "units": (TABLE,), "state_names": (TEXT,), "action_names": (TEXT,), "cost_names": (TABLE,),
+Forms = Mapping[str, tuple[str, ...]]  # of every key, what its value may be
+SYSTEM_FORMS: Forms = {
+    "state": (TABLE,), "action": (TABLE,), "noise": (TABLE,), "events": (TABLE,), "clock": (NUMBER,), "step": (TABLE,),
+    "costs": (TABLE,), "available": RULE, "start": (TABLE,), "minimise": (TEXT,), "maximise": (TEXT,),
+    "limits": (LIST, TABLE), "units": (TABLE,), "state_names": (TEXT,), "action_names": (TEXT,), "cost_names": (TABLE,),
 }  # fmt: skip
-NOISE_KEYS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    Bernoulli.name: {"p": PARAMETER},
-    Binomial.name: {"n": RULE, "p": PARAMETER},
-    Poisson.name: {"rate": PARAMETER, "most": (NUMBER,), "times": RULE},
-    Geometric.name: {"p": PARAMETER, "most": (NUMBER,)},
-    Categorical.name: {"values": (LIST,), "probabilities": (LIST,), "prior": (NUMBER, LIST)},
-}
-OPTIONAL = ("times", "probabilities", "prior")
-EVENT_KEYS: Mapping[str, tuple[str, ...]] = {
-    "rate": (NUMBER, TABLE), "step": (TABLE,), "times": RULE, "when": RULE, "costs": (TABLE,),
+NOISE_FORMS: Forms = {
+    "n": RULE, "p": PARAMETER, "rate": PARAMETER, "most": (NUMBER,), "times": RULE, "when": RULE,
+    "values": (LIST, TABLE), "probabilities": (LIST,), "prior": (NUMBER, LIST),
+}  # fmt: skip
+EVENT_FORMS: Forms = {"rate": (NUMBER, TABLE), "step": (TABLE,), "times": RULE, "when": RULE, "costs": (TABLE,)}
+PRIOR_FORMS: Forms = {
+    **dict.fromkeys(("shape", "rate", "yes", "no", "value", "worth"), (NUMBER,)), "shared": (TEXT,),
 }  # fmt: skip
 RANGE_KEYS = {"from": (NUMBER,), "to": (NUMBER,), "by": (NUMBER,)}
-SAME_AS = "same_as"  # of a noise whose unknown parameter is that of another
-PRIOR_KEYS: Mapping[str, tuple[str, ...]] = {Gamma.name: ("shape", "rate"), Beta.name: ("yes", "no")}
-ABOUT = ("about", "worth")
 
 
-def system_arguments(data: Any) -> dict[str, Any]:
-    """Return the arguments of a ``System`` that plain data describes."""
-    table = checked_keys(data, SYSTEM_KEYS)
+def forms_of(make: Callable[..., Any], forms: Forms) -> Forms:
+    """Return what a file may hold for each argument of a constructor; a KeyError if it could not hold one."""
+    return {name: forms[name] for name in arguments_of(make)}
+
+
+NOISE_KEYS: Mapping[str, Forms] = {kind.name: forms_of(kind, NOISE_FORMS) for kind in KINDS.values()}
+EVENT_KEYS = forms_of(Event, EVENT_FORMS)
+PRIOR_KINDS: Mapping[str, Any] = {kind.name: kind for kind in (Gamma, Beta)}
+
+
+def system_arguments(data: Any, make: Callable[..., Any]) -> dict[str, Any]:
+    """Return the arguments of a ``System``, whose constructor is given, that plain data describes."""
+    table = checked_keys(data, {"format": (TEXT,), "version": (NUMBER,), **forms_of(make, SYSTEM_FORMS)})
     if table.pop("format", FORMAT) != FORMAT:
         raise ModelError(f"not a {FORMAT} file")
     version = table.pop("version", VERSION)
     if version != VERSION:
         raise ModelError(f"format version {version!r} is not known here (newest: {VERSION}); update psconrl")
-    for key in ("state", "action", "costs"):
+    for key in required(make):
         if key not in table:
             raise ModelError(f"the table [{key}] is missing")
     for key in ("state", "action"):
@@ -128,65 +135,64 @@ def _values(given: Any, where: str) -> Any:
 
 
 def _noises(tables: Mapping[str, Any]) -> dict[str, Noise]:
-    priors: dict[str, ParameterPrior] = {}
     found = {}
     for name, table in tables.items():
         with _inside(f"[noise.{name}]"):
-            noise = found[name] = _noise(table, priors)
-            if noise.prior is not None:
-                priors[name] = noise.prior
+            found[name] = _noise(table)
     return found
 
 
-def _noise(table: Any, priors: Mapping[str, ParameterPrior]) -> Noise:
+def _noise(table: Any) -> Noise:
     if not isinstance(table, dict) or not isinstance(table.get("distribution"), str):
         raise ModelError(f"needs a distribution, one of {', '.join(NOISE_KEYS)}; got {table!r}")
     kind = table["distribution"]
     if kind not in NOISE_KEYS:
         raise ModelError(unknown_name("distribution", kind, NOISE_KEYS))
-    keys = NOISE_KEYS[kind]
-    given = checked_keys({key: value for key, value in table.items() if key != "distribution"}, keys)
-    for key in keys:
-        if key not in given and key not in OPTIONAL:
-            raise ModelError(f"{key} is missing")
-    parameter = KINDS[kind].parameter_name
-    if isinstance(given.get(parameter), dict):
-        given[parameter] = _prior(given[parameter], parameter, priors)
     make: Any = KINDS[kind]
+    given = checked_keys({key: value for key, value in table.items() if key != "distribution"}, NOISE_KEYS[kind])
+    _need_keys(given, required(make))
+    parameter = make.parameter_name
+    if isinstance(given.get(parameter), dict):
+        given[parameter] = _prior(given[parameter], parameter)
     made: Noise = make(**given)
     return made
 
 
-def _prior(table: dict[str, Any], what: str, known: Mapping[str, ParameterPrior]) -> ParameterPrior:
-    if SAME_AS in table:
-        checked_keys(table, {SAME_AS: (TEXT,)})
-        if table[SAME_AS] not in known:
-            raise ModelError(f"{what}: {unknown_name('noise or event before it', table[SAME_AS], known)}")
-        return known[table[SAME_AS]]
+def _need_keys(given: Mapping[str, Any], keys: list[str]) -> None:
+    for key in keys:
+        if key not in given:
+            raise ModelError(f"{key} is missing")
+
+
+def _prior(table: dict[str, Any], what: str) -> ParameterPrior:
     kind = table.get("prior")
-    if not isinstance(kind, str) or kind not in PRIOR_KEYS:
-        raise ModelError(f"{what} must be a number, or have a prior, one of {', '.join(PRIOR_KEYS)}; got {table!r}")
+    if not isinstance(kind, str) or kind not in PRIOR_KINDS:
+        raise ModelError(f"{what} must be a number, or have a prior, one of {', '.join(PRIOR_KINDS)}; got {table!r}")
     given = {key: value for key, value in table.items() if key != "prior"}
-    own = PRIOR_KEYS[kind]
-    numbers = checked_keys(given, dict.fromkeys(ABOUT if set(given) & set(ABOUT) else own, (NUMBER,)))
-    if set(numbers) not in (set(ABOUT), set(own)):
-        raise ModelError(f"{what}: a {kind} prior needs {' and '.join(own)}, or {' and '.join(ABOUT)}; got {table!r}")
-    made: Any = Gamma if kind == Gamma.name else Beta
-    prior: ParameterPrior = made.about(*(numbers[key] for key in ABOUT)) if "about" in numbers else made(**numbers)
+    made: Any = PRIOR_KINDS[kind]
+    numbers = " and ".join(name for name in arguments_of(made) if name != "shared")
+    made = made.about if {"about", "worth"} & set(given) else made
+    in_file = {"value": "about"}  # the first argument of Gamma.about and Beta.about
+    with _inside(f"{what}:"):
+        own = {in_file.get(name, name): form for name, form in forms_of(made, PRIOR_FORMS).items()}
+        given = checked_keys(given, own)
+        if not {in_file.get(name, name) for name in required(made)} <= set(given):
+            raise ModelError(f"a {kind} prior needs {numbers}, or about and worth; got {table!r}")
+        prior: ParameterPrior = made(
+            **{name: given[key] for name, key in zip(arguments_of(made), own, strict=True) if key in given}
+        )
     return prior
 
 
 def _events(tables: Mapping[str, Any]) -> dict[str, Event]:
-    priors: dict[str, ParameterPrior] = {}
     found = {}
     for name, table in tables.items():
         with _inside(f"[events.{name}]"):
             given = checked_keys(table, EVENT_KEYS)
-            if "rate" not in given:
-                raise ModelError("rate is missing")
+            _need_keys(given, required(Event))
             for key in ("step", "costs"):
                 need_rules(given.get(key, {}), key)
             if isinstance(given["rate"], dict):
-                given["rate"] = priors[name] = _prior(given["rate"], "rate", priors)
+                given["rate"] = _prior(given["rate"], "rate")
             found[name] = Event(**given)
     return found

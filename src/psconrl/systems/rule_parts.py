@@ -22,6 +22,7 @@ class Feature:
     text: str
     values: Floats  # (S,)
     counts: bool = True  # whether its sum with an action makes sense: a variable or a sum
+    condition: str = ""  # what holds where the number is zero, of a feature that is zero or one
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,9 @@ class RuleParts:
         found, numeric = [], []
         for name, values in self._system.state_table.items():
             if values.dtype.kind == "U":
-                found += [Feature(f"({name} != {x!r})", (values != x).astype(float), False) for x in np.unique(values)]
+                for x in np.unique(values).tolist():
+                    other = (values != x).astype(float)
+                    found.append(Feature(f"{name} != {x}", other, False, f"{name} == {x}"))
             else:
                 numeric.append((name, values.astype(np.float64)))
         found += [Feature(name, values) for name, values in numeric]

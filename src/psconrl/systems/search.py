@@ -10,7 +10,7 @@ the dual point of a plan nearby (``bounds``). The others are planned and split, 
 below the best value found (branch and bound). The bound of the whole is the least of all bounds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +24,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.tolerances import PROVEN_GAP
+from psconrl.systems.boundary import plan_within_rounding
 from psconrl.systems.bounds import swept_bounds
 from psconrl.systems.limits import Statement
 from psconrl.systems.measures import Measures, PolicyAverages
@@ -51,16 +52,20 @@ class Found:
     plans: int  # that were made
 
 
-def solve_statement(system: Stated, start: Plan | None = None) -> Found:
-    """Return the best policy for a system without unknown parameters. ``start``: a plan whose policies are tried."""
+def solve_statement(
+    system: Stated, start: Plan | None = None, follow: Callable[[object], object] | None = None
+) -> Found:
+    """Return the best policy for a system without unknown parameters.
+
+    ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement.
+    """
     statement = system.statement
     _need_denominators(system)
     if isinstance(statement.goal, Percentile):
         return _best_percentile(system, statement.goal, start)
     if not statement.is_linear:
         return _Search(system).run(start)
-    model = system.expected_model({})
-    found = plan_unexplained(model, start=start)
+    model, found = plan_within_rounding(system.expected_model(), start, follow)
     value = float(found.costs[0]) if found.feasible else np.nan
     return Found(system, model, found, value, found.certificate.lower, 1)
 
@@ -68,7 +73,7 @@ def solve_statement(system: Stated, start: Plan | None = None) -> Found:
 def _best_percentile(system: Stated, goal: Percentile, start: Plan | None) -> Found:
     """Return the policy with the best percentile: the first value beyond which few enough rounds can lie."""
     below = system.maximises
-    values = Measures.of(system, [goal]).values(goal.expression)
+    values = Measures(system).values(goal.expression)
     if below:
         values = values[::-1]
     low, high = 0, values.size - 1  # no round lies beyond the last value
@@ -97,7 +102,7 @@ def _need_denominators(system: Stated) -> None:
     ]
     if not divided:
         return
-    measures = Measures.of(system, divided)
+    measures = Measures(system)
     for quantity in divided:
         assert quantity.denominator is not None
         bottom = quantity.denominator
@@ -126,7 +131,7 @@ def least_average(system: Stated, measures: Measures, combination: Combination) 
     if least > POSITIVE * unit:
         return least, unit
     free = replace(system.statement, goal=Mean(str(combination), combination), maximises=False, requirements=())
-    found = plan_unexplained(system.with_statement(free).cmdp(measures.transition(), cost[None]))
+    found = plan_unexplained(system.with_statement(free).cmdp(measures.transition, cost[None]))
     return float(found.certificate.lower), unit
 
 
@@ -154,9 +159,8 @@ class _Search:
                 self.linear += [Combination(row.terms) for row in rows]
         self.shortfalls = self.statement.open_levels
         self.highest = {id(one.quantity): one.high for one in self.statement.requirements if one.high is not None}
-        parts = [*self.linear, *(part for shortfall in self.shortfalls for part in shortfall.parts)]
-        self.measures = Measures(system, [expression for part in parts for _, expression in part.terms])
-        self.transition = self.measures.transition()
+        self.measures = Measures(system)
+        self.transition = self.measures.transition
         self.weighted = [self.measures.weighted(one.expression, one.given) for one in self.shortfalls]
         self.values = [self._levels(one) for one in self.shortfalls]
         self.plans = 0
@@ -314,10 +318,11 @@ class _Search:
 
     def _planned(self, ranges: Ranges, start: Plan | None, ratio: float) -> _Node:
         self.plans += 1
+        self.system.expectations.report(f"{self.plans} plans for levels and ratios")
         highest = [float(values[high]) for values, (_, high) in zip(self.values, ranges, strict=True)]
         system = self.system.with_statement(linear_statement(self.statement, highest, ratio))
         model = system.cmdp(self.transition, np.array(list(self._costs(ranges, ratio))))
-        return _Node(system, model, plan_unexplained(model, start=start), np.inf, np.inf)
+        return _Node(system, *plan_within_rounding(model, start), np.inf, np.inf)
 
     def _costs(self, ranges: Ranges, ratio: float) -> Sequence[Floats]:
         """Return the costs (S, A) of the objective and of all limits, for ranges of levels."""
@@ -326,11 +331,10 @@ class _Search:
         goal = self.statement.goal
 
         def tail(threshold: float) -> Floats:
-            one, values, (x, weights), (low, high) = next(shortfalls)
-            cost = one.cost(x, float(values[low]), float(values[high])) - (0.0 if one.given is ONE else threshold)
-            return (cost * weights).sum(axis=1).reshape(shape)
+            one, values, found, (low, high) = next(shortfalls)
+            cost = one.cost(found.values, float(values[low]), float(values[high]))
+            return found.sums(cost - (0.0 if one.given is ONE else threshold)).reshape(self.measures.shape)
 
-        shape = self.measures.structure.n_states, self.measures.structure.n_actions
         if self._is_open(goal):
             rows = [tail(0.0)]
         else:

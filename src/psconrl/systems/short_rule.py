@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Question:
     share: float = 0.0
 
     def __str__(self) -> str:
+        if self.feature.condition:
+            return self.feature.condition
         also = f", and at {self.beyond:g} with probability {self.share:.4g}," if self.share > 0 else ""
         return f"{self.feature.text} <= {self.at_most:g}{also}"
 
@@ -89,6 +92,17 @@ class ShortRule(Deployable):
     def feasible(self) -> bool:
         """Whether the rule keeps all limits."""
         return not self.missed
+
+    def record(self) -> dict[str, Any]:
+        """Return plain data for JSON; what is not defined becomes None."""
+        return {
+            "rule": self.text,
+            "value": self.value,
+            "loss": self.loss,
+            "agreement": self.agreement,
+            "averages": {name: x if np.isfinite(x) else None for name, x in self.averages.items()},
+            "missed": list(self.missed),
+        }
 
     def __str__(self) -> str:
         best = abs(self.value) - self.loss if abs(self.value) > self.loss else abs(self.value) + self.loss

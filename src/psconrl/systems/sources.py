@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError, unknown_name
-from psconrl.systems.exploration import JointOutcomes
+from psconrl.systems.distributions import Columns, Factor
+from psconrl.systems.enumeration import Points
 from psconrl.systems.functions import Rule, rule_numbers
+from psconrl.systems.joint_outcomes import JointOutcomes
+from psconrl.systems.noise_graph import Graph
 from psconrl.systems.priors import ParameterPrior
 from psconrl.systems.randomness import Randomness
-from psconrl.systems.variables import Space
+from psconrl.systems.variables import Space, Variable
 
-Columns = Mapping[str, NDArray[Any]]
 Steps = Mapping[str, Rule] | Rule
+NEXT, TO, PLACE = "next_", "to ", "place of "  # before the name of a variable of the next state, in graphs
 
 
 class RandomSource(ABC):
@@ -36,6 +39,11 @@ class RandomSource(ABC):
     def outcomes(self) -> JointOutcomes:
         """The joint outcomes."""
 
+    @property
+    @abstractmethod
+    def n_outcomes(self) -> int:
+        """Number of joint outcomes."""
+
     @abstractmethod
     def randomness_at(self, states: Ints) -> tuple[Randomness, Ints]:
         """Return the randomness in the contexts of some states, and the context of each of their pairs."""
@@ -43,6 +51,37 @@ class RandomSource(ABC):
     @abstractmethod
     def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state at some points (s, a, w)."""
+
+    @abstractmethod
+    def factors_at(self, pairs: Ints, columns: Columns) -> dict[str, Factor]:
+        """Return the independent parts of the noise, at the prior means, in some pairs and with their variables."""
+
+    @abstractmethod
+    def need_probabilities(self, states: Ints) -> None:
+        """Raise an error if the probabilities of noise do not add up to 1 in some states."""
+
+    @abstractmethod
+    def factor_of(self) -> dict[str, str]:
+        """Return the name of the factor of every random variable."""
+
+    @abstractmethod
+    def add_step(self, graph: Graph) -> None:
+        """Add the variables of the next state to a graph, with ``TO`` before their names."""
+
+    def points(self, pairs: Ints) -> Points:
+        """Return the variables and the noise of some pairs, numbered s * A + a in the whole space."""
+        A = self.actions.size
+        self.need_memory(pairs.size)
+        columns = self.states.values(pairs // A) | self.actions.values(pairs % A)
+        return Points(pairs.size, columns, self.factors_at(pairs, columns))
+
+    def graph(self) -> Graph:
+        """Return the graph of the next state: of its variables, ``NEXT`` before their names, and of their places."""
+        graph = Graph((*self.states.names, *self.actions.names), self.factor_of())
+        self.add_step(graph)
+        for variable in self.states.variables:
+            _add_place(graph, variable)
+        return graph
 
     @abstractmethod
     def flat_priors(self, names: Iterable[str]) -> dict[str, ParameterPrior]:
@@ -74,6 +113,14 @@ class RandomSource(ABC):
     def with_known(self, known: Mapping[str, Any]) -> Self:
         """Return the source with some parameters known, or noise replaced."""
 
+    def paid(self, name: str, columns: Columns, size: int) -> Floats:
+        """Return what a cost adds at some points with an event, so that averages are per unit of time, (size,)."""
+        return np.zeros(size)
+
+    def event_means(self, name: str, states: Ints) -> Floats:
+        """Return the average per unit of time that a cost adds by events, at all pairs of some states, (len * A,)."""
+        return np.zeros(states.size * self.actions.size)
+
     def cost_of_events(self, name: str, states: Ints) -> Floats:
         """Return what a cost adds in rounds with an event, so that averages are per unit of time, (len * A * W,)."""
         return np.zeros(states.size * self.actions.size * self.outcomes.size)
@@ -89,29 +136,39 @@ class RandomSource(ABC):
     def pair_columns(self, states: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of the variables of states and actions, each (len * A,)."""
         A = self.actions.size
-        self._need(states.size * A)
+        self.need_memory(states.size * A)
         columns = {name: np.repeat(v, A) for name, v in self.states.values(states).items()}
         for name, v in self.actions.values(np.arange(A)).items():
             columns[name] = np.tile(v, states.size)
         return columns
 
-    def _need(self, points: int) -> None:
+    def need_memory(self, points: int) -> None:
         """Raise an error if the values of all variables at some points take too much memory."""
         variables = len(self.states.names) + len(self.actions.names) + len(self.names)
         need(8.0 * points * variables, f"a system of {points:,} states, actions and outcomes", ModelError)
 
     def _all_states(self) -> Ints:
-        self._need(self.states.size * self.actions.size)
+        self.need_memory(self.states.size * self.actions.size)
         return np.arange(self.states.size)
 
     def columns(self, states: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of all variables at the points (s, a, w) of some states, each (len * A * W,)."""
         W = self.outcomes.size
-        self._need(states.size * self.actions.size * W)
+        self.need_memory(states.size * self.actions.size * W)
         columns = {name: np.repeat(v, W) for name, v in self.pair_columns(states).items()}
         for name, v in self.outcomes.values.items():
             columns[name] = np.tile(v, states.size * self.actions.size)
         return columns
+
+
+def _add_place(graph: Graph, variable: Variable) -> None:
+    """Add the place of a variable of the next state among its values, -1 if it has none, and the value there."""
+    to, place, following = TO + variable.name, PLACE + variable.name, NEXT + variable.name
+    graph.add((place,), frozenset([to]), lambda columns, size: {place: variable.index(columns[to])})
+    graph.add(
+        (following,), frozenset([place]),
+        lambda columns, size: {following: variable.values[np.maximum(columns[place], 0)]},
+    )  # fmt: skip
 
 
 def read_step(step: Any, states: Space, names: frozenset[str], what: str) -> Steps:
@@ -153,6 +210,51 @@ def distinct_rows(columns: list[Any], size: int) -> tuple[Floats, Ints]:
 
 
 def parameter_keys(unknown: Mapping[str, ParameterPrior]) -> dict[str, str]:
-    """Return the name of every unknown parameter; those with the same prior object share one."""
-    first: dict[int, str] = {}
-    return {name: first.setdefault(id(prior), name) for name, prior in unknown.items()}
+    """Return the name of every unknown parameter: that of the first noise or event that has it.
+
+    Those whose priors name the same shared parameter have one in common, and need the same prior.
+    """
+    keys = {name: sharing(name, unknown)[0] for name in unknown}
+    for name, first in keys.items():
+        one, two = unknown[first], unknown[name]
+        if type(one) is not type(two) or one.numbers() != two.numbers():
+            raise ModelError(
+                f"{first!r} and {name!r} share {two.shared!r}, and need the same prior; got {one} and {two}"
+            )
+    return keys
+
+
+def sharing(name: str, unknown: Mapping[str, ParameterPrior]) -> list[str]:
+    """Return the names of all noise or events that have the same unknown parameter as one of them."""
+    shared = unknown[name].shared if name in unknown else None
+    return [name] if shared is None else [other for other, prior in unknown.items() if prior.shared == shared]
+
+
+def known_by_name(
+    known: Mapping[str, Any], unknown: Mapping[str, ParameterPrior], whole: type | tuple[type, ...]
+) -> dict[str, Any]:
+    """Return given parameters, also of all noise or events that share them; raise an error if two contradict.
+
+    ``whole``: types of what replaces one noise or event, and is not a parameter.
+    """
+    found: dict[str, Any] = {}
+    for name, value in known.items():
+        for other in [name] if isinstance(value, whole) else sharing(name, unknown):
+            if other in found and not np.array_equal(found[other], value):
+                raise ModelError(
+                    f"{name!r} shares the parameter {unknown[other].shared!r}, and cannot have two values; "
+                    f"got {found[other]!r} and {value!r}"
+                )
+            found[other] = value
+    return found
+
+
+def with_shared(flat: Mapping[str, ParameterPrior], unknown: Mapping[str, ParameterPrior]) -> dict[str, ParameterPrior]:
+    """Return flat priors by name; those that share a parameter have the prior of the first, and still share it."""
+    found = dict(flat)
+    for name in flat:
+        group = sharing(name, unknown)
+        if len(group) > 1 and group[0] in flat:
+            make: Any = type(flat[group[0]])
+            found[name] = make(**flat[group[0]].numbers(), shared=unknown[name].shared)
+    return found

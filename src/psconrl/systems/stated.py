@@ -1,8 +1,7 @@
 """What is asked of a system: its objective and its limits, as stated and as costs of a model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -10,15 +9,13 @@ from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.model.units import Units
-from psconrl.systems.cost_tables import NEXT
+from psconrl.systems.expectations import Expectations
 from psconrl.systems.limits import Requirement, Statement
 from psconrl.systems.quantities import LinearLimit
-from psconrl.systems.randomness import Parameters
-from psconrl.systems.sources import RandomSource
-from psconrl.systems.structure import Structure
+from psconrl.systems.sources import NEXT, RandomSource
 from psconrl.systems.variables import Space
 
-SHARED = ("_explored", "_taken", "state_names", "action_names")  # properties that no limit changes
+SHARED = ("_explored", "expectations", "state_names", "action_names")  # properties that no limit changes
 
 
 class Stated(ABC):
@@ -33,8 +30,8 @@ class Stated(ABC):
 
     @property
     @abstractmethod
-    def structure(self) -> Structure:
-        """What every outcome of the noise does in every reachable state."""
+    def expectations(self) -> Expectations:
+        """Transitions and means, which do not depend on objective and limits."""
 
     @property
     @abstractmethod
@@ -50,8 +47,8 @@ class Stated(ABC):
         """Return a model with some transitions and costs (m+1, S, A), and the names and thresholds of this system."""
 
     @abstractmethod
-    def expected_model(self, parameters: Parameters) -> CMDP:
-        """Return the model for some values of the unknown parameters."""
+    def expected_model(self) -> CMDP:
+        """Return the model at the prior means of unknown parameters."""
 
     @abstractmethod
     def _changed(self, kept: tuple[str, ...], **changes: Any) -> Self:
@@ -75,12 +72,7 @@ class Stated(ABC):
 
     def with_statement(self, statement: Statement) -> Self:
         """Return the system with another objective and other limits."""
-        return self._changed(SHARED, statement=statement)
-
-    def with_costs(self, costs: Sequence[LinearLimit]) -> Self:
-        """Return the system with other costs and no limits in force, to evaluate them at all points."""
-        statement = replace(self.statement, maximises=False)
-        return self._changed(SHARED, statement=statement, objective=costs[0], limits=list(costs[1:]))
+        return self._changed((*SHARED, "_successors"), statement=statement)
 
     @property
     def maximises(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.arrays import Floats, Matrix, Places
 from psconrl.errors import ModelError, unknown_name
 from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
@@ -16,18 +16,21 @@ from psconrl.model.transition import Transition
 from psconrl.model.units import Units, read_units
 from psconrl.sizes import PLANNED_DENSE_STATES
 from psconrl.systems.answer import Answer, TradeOff, answer, trade_off
-from psconrl.systems.cost_tables import NEXT, CostTables
+from psconrl.systems.cost_tables import CostTables
 from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
+from psconrl.systems.expectations import Expectations
 from psconrl.systems.exploration import Explored, explore_states
 from psconrl.systems.functions import Rule, shown_values
 from psconrl.systems.limits import read_statement
-from psconrl.systems.noise import Noise
+from psconrl.systems.noise_base import Noise
 from psconrl.systems.noise_source import NoiseSource
-from psconrl.systems.randomness import Parameters
+from psconrl.systems.outcome_successors import all_successors
 from psconrl.systems.reading import system_arguments
-from psconrl.systems.sources import RandomSource
-from psconrl.systems.stated import Stated
+from psconrl.systems.reports import Report, Reports
+from psconrl.systems.shown_names import row_names, row_units
+from psconrl.systems.sources import NEXT, RandomSource
+from psconrl.systems.stated import SHARED, Stated
 from psconrl.systems.structure import Structure, outcome_tables
 from psconrl.systems.system_files import read_data, write_data
 from psconrl.systems.variables import Space
@@ -89,11 +92,12 @@ class System(Stated):
         known = pair_names | frozenset(self.source.names) | {NEXT + name for name in self.states.names}
         self._costs = _read_costs(costs, known)
         self.statement = read_statement(minimise, maximise, limits, known | frozenset(self._costs))
-        self.start = {v.name: v.values[0].item() for v in self.states.variables} if start is None else dict(start)
-        self._first = self.states.number(self.start, "start")
+        given_start = {v.name: v.values[0].item() for v in self.states.variables} if start is None else start
+        self._first = self.states.number(given_start, "start")
+        self.start = dict(given_start)
         self.cost_names = tuple(self._costs)
-        self.units = read_units(units, (*self.cost_names, *known, *self.statement.texts, *(cost_names or {}).values()))
         self._shown = _read_cost_names(cost_names, self.statement.texts)
+        self.units = read_units(units, (*self.cost_names, *known, *self.statement.texts, *(cost_names or {}).values()))
         self._given = {
             "costs": dict(costs), "available": available, "start": self.start, "units": units,
             "state_names": state_names, "action_names": action_names, "cost_names": cost_names,
@@ -122,7 +126,7 @@ class System(Stated):
         >>> lamp = System(state={"on": 2}, action={"wait": 1}, noise={"switch": Bernoulli(Beta())},
         ...     step={"on": "switch"}, costs={"heat": "on"}, minimise="heat")
         >>> lamp.with_noise(switch=0.3).source.noise["switch"]
-        Bernoulli(p=0.3, n=1)
+        Bernoulli(p=0.3)
         """
         return self._changed((), source=self.source.with_known(known))
 
@@ -143,12 +147,12 @@ class System(Stated):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the system as plain data, which ``from_dict`` reads; all rules must be expressions."""
-        return system_data(self.states, self.actions, self.source, self._given | self.statement.record())
+        return system_data(type(self), self.states, self.actions, self.source, self._given | self.statement.record())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "System":
         """Return the system that plain data describes. Expressions are parsed, and nothing is run as code."""
-        return cls(**system_arguments(data))
+        return cls(**system_arguments(data, cls))
 
     def save(self, path: Any) -> None:
         """Write the system to a ``.toml`` or ``.json`` file; all rules must be expressions."""
@@ -161,16 +165,21 @@ class System(Stated):
         with reading(Path(path)):
             return cls.from_dict(data)
 
-    def model(self, **known: Any) -> CMDP:
-        """Return the model of the reachable states. Unknown parameters of noise must be given, by name of the noise."""
-        return self._with_known(known).expected_model({})
+    def model(self, *, progress: Report | None = None, **known: Any) -> CMDP:
+        """Return the model of the reachable states. Unknown parameters of noise must be given, by name of the noise.
 
-    def plan(self, **known: Any) -> Answer:
+        ``progress``: called with a line of text from time to time if it takes long, for example ``print``.
+        """
+        return self._with_known(known, Reports(progress)).expected_model()
+
+    def plan(self, *, progress: Report | None = None, **known: Any) -> Answer:
         """Return the best policy for the objective within the limits, with a certificate, in the terms of the system.
 
-        Unknown parameters of noise must be given, by name of the noise.
+        Unknown parameters of noise must be given, by name of the noise. ``progress``: as of ``model``; Ctrl-C then
+        ends the planning of a linear statement with the best policy so far.
         """
-        return answer(self._with_known(known))
+        report = Reports(progress)
+        return answer(self._with_known(known, report), None if report.is_silent else report)
 
     def linear(self, **guess: Any) -> "System":
         """Return the system with linear objective and limits, for agents that learn its noise.
@@ -183,18 +192,24 @@ class System(Stated):
         means = {name: prior.mean() for name, prior in self.source.unknown().items()}
         return self.with_statement(self.plan(**(means | guess)).required().system.statement)
 
-    def pareto(self, limit: str, numbers: Any = None, *, points: int = 11, **known: Any) -> TradeOff:
+    def pareto(
+        self, limit: str, numbers: Any = None, *, points: int = 11, progress: Report | None = None, **known: Any
+    ) -> TradeOff:
         """Return the best value as a function of the number of one limit, given by name.
 
         Without ``numbers``, ``points`` of them run from the best value that the other limits allow to where the limit
-        no longer binds.
+        no longer binds. ``progress``: as of ``model``.
         """
-        return trade_off(self._with_known(known), limit, numbers, points)
+        return trade_off(self._with_known(known, Reports(progress)), limit, numbers, points)
 
-    def _with_known(self, known: Mapping[str, Any]) -> "System":
+    def _with_known(self, known: Mapping[str, Any], report: Reports) -> "System":
         system = self.with_noise(**known) if known else self
         system._need_known()
-        _ = system._explored  # once, for all systems with other limits that are made of this one
+        if "_explored" not in vars(system):
+            vars(system)["_explored"] = explore_states(system.source, system._available, system._first, report)
+        for name in SHARED:  # once, for all systems with other limits that are made of this one
+            getattr(system, name)
+        system.expectations.report = report
         return system
 
     def model_for_learning(self) -> CMDP:
@@ -203,7 +218,11 @@ class System(Stated):
 
     @cached_property
     def _learning_model(self) -> CMDP:
-        return self.expected_model({}, all_actions=True)
+        structure = self.structure
+        values = structure.randomness.initial()
+        transition = structure.expected_transition(structure.table(values))
+        is_sparse = structure.n_states > PLANNED_DENSE_STATES
+        return self.cmdp(transition if is_sparse else transition.toarray(), structure.costs(values), all_actions=True)
 
     def tables(self) -> Tables:
         """Return the system laid out for simulation: every round draws the noise and incurs the realised costs."""
@@ -218,18 +237,16 @@ class System(Stated):
                 "or learn it, as in PSConRL.of(system)"
             )
 
-    def expected_model(self, parameters: Parameters, *, all_actions: bool = False, sparse: bool | None = None) -> CMDP:
-        """Return the model for some values of the unknown parameters; by default their prior means.
+    def expected_model(self, *, sparse: bool | None = None) -> CMDP:
+        """Return the model at the prior means of unknown parameters.
 
         ``sparse``: whether its transitions are a sparse matrix; by default if it has many states.
         """
-        structure = self.structure
-        values = structure.randomness.initial() | parameters
-        transition = structure.expected_transition(structure.table(values))
-        sparse = structure.n_states > PLANNED_DENSE_STATES if sparse is None else sparse
-        return self.cmdp(
-            transition if sparse else transition.toarray(), structure.costs(values), all_actions=all_actions
-        )
+        known = self.expectations
+        transition = known.transition if sparse is None else known.transition_stored(sparse)
+        signs = [-1.0 if self.maximises else 1.0, *(-1.0 if limit.at_least else 1.0 for limit in self.limits)]
+        costs = [sign * known.cost(one) for sign, one in zip(signs, (self.objective, *self.limits), strict=True)]
+        return self.cmdp(transition, np.array(costs))
 
     def cmdp(self, transition: Transition | Matrix, costs: Floats, *, all_actions: bool = False) -> CMDP:
         """Return a model with some transitions and costs (m+1, S, A), and the names and thresholds of this system."""
@@ -245,14 +262,15 @@ class System(Stated):
             action_names=self.action_names,
             cost_names=names,
             maximise=self.maximises,
-            units=self.units.of(names),
+            units=row_units(self.statement, self.units, self._shown).of(names),
             at_least=[name for name, limit in zip(names[1:], self.limits, strict=True) if limit.at_least],
         )
 
     @property
     def shown_names(self) -> list[str]:
         """Names of the objective and of the limits in models."""
-        return [self._shown.get(limit.name, limit.name) for limit in (self.objective, *self.limits)]
+        names = self._shown | row_names(self.statement, self.units, self._shown)
+        return [names.get(limit.name, limit.name) for limit in (self.objective, *self.limits)]
 
     @property
     def thresholds(self) -> Floats:
@@ -295,33 +313,35 @@ class System(Stated):
             self.source.most(),
             tuple(self.shown_names),
             tuple(-1.0 if is_negative else 1.0 for is_negative in negative),
+            {name: rule for name, rule in self._given["costs"].items() if name not in self.source.cost_names},
         )
 
     @cached_property
     def _explored(self) -> Explored:
-        return explore_states(self.source, self._available, self._first)
+        return explore_states(self.source, self._available, self._first, Reports())
+
+    @cached_property
+    def expectations(self) -> Expectations:
+        """Transitions and means, which do not depend on objective and limits."""
+        return Expectations(self.source, self._explored, self._costs)
+
+    @cached_property
+    def _successors(self) -> Places:
+        """The next state of every joint outcome in every pair (S, A, W)."""
+        return all_successors(self.source, self._explored)
 
     @cached_property
     def structure(self) -> Structure:
         """What every outcome of the noise does in every reachable state."""
-        explored = self._explored
-        S, A = explored.available.shape
+        explored, successors, taken = self._explored, self._successors, self._explored.taken
+        S, A, W = successors.shape
         randomness, contexts = self.source.randomness_at(explored.states)
-        successors = explored.successors.reshape(S * A, -1)
-        taken = self._taken
-        costs = CostTables.of(self.source, explored, self._costs, (self.objective, *self.limits), self.maximises)
+        shown = (self.objective, *self.limits)
+        costs = CostTables.of(self.source, explored, successors, self._costs, shown, self.maximises)
         return Structure(
-            S, A, successors[taken].astype(np.int32), contexts[taken], randomness, costs.fixed[:, taken],
+            S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, costs.fixed[:, taken],
             *(tuple(None if c is None else c[taken] for c in some) for some in (costs.by_outcome, costs.by_event)),
         )  # fmt: skip
-
-    @cached_property
-    def _taken(self) -> Ints:
-        """The pair (S*A,) that is played for each: itself, or the first available action of the state."""
-        available = self._explored.available
-        S, A = available.shape
-        actions = np.where(available, np.arange(A), available.argmax(axis=1)[:, None])
-        return np.asarray((np.arange(S)[:, None] * A + actions).ravel())
 
     def __repr__(self) -> str:
         unknown = ", ".join(self.source.unknown())
@@ -337,7 +357,13 @@ def _need_different(names: list[str]) -> None:
 
 def _read_cost_names(given: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, str]:
     """Return how some costs and limits are shown, by name."""
-    for name in given or {}:
+    if given is not None and not isinstance(given, Mapping):
+        raise ModelError(
+            f"cost_names must be a table of costs and texts, such as {{'lost': 'Lost sales'}}; got {given!r}"
+        )
+    for name, shown in (given or {}).items():
+        if not isinstance(shown, str):
+            raise ModelError(f"cost_names: {name!r} must be shown as a text; got {shown!r}")
         if name not in names:
             raise ModelError(f"cost_names: {unknown_name('cost', name, names)}")
     return dict(given or {})

@@ -32,7 +32,11 @@ def write_data(data: dict[str, Any], path: Any) -> None:
     if target.suffix not in ENDINGS:
         raise ModelError(f"{target}: the file of a system must end in {' or '.join(ENDINGS)}")
     text = toml_text(data) if target.suffix == ".toml" else json.dumps(data, indent=1) + "\n"
-    write_atomically(target, lambda f: f.write(text.encode()), ModelError)
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(f"{target}: {error.object[error.start]!r} is no character that a file can hold") from None
+    write_atomically(target, lambda f: f.write(content), ModelError)
 
 
 def is_system_file(name: str) -> bool:

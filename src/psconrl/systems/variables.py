@@ -32,7 +32,8 @@ class Variable:
             raise ModelError(f"a variable needs a name such as 'shelf'; got {name!r}")
         if isinstance(values, int) and not isinstance(values, bool):
             values = range(values)
-        if isinstance(values, str) or not isinstance(values, Iterable):
+        is_scalar = isinstance(values, np.ndarray) and values.ndim == 0
+        if isinstance(values, str) or is_scalar or not isinstance(values, Iterable):
             raise ModelError(f"{name!r} must have a list of values, such as range(9); got {values!r}")
         if isinstance(values, Sized):
             number = _length(values)
@@ -112,9 +113,10 @@ class Space:
         if not isinstance(values, Mapping) or set(values) != set(self.names):
             raise ModelError(f"{what} must give a value to each of {', '.join(self.names)}; got {values!r}")
         for variable in self.variables:
-            if np.ndim(values[variable.name]) or variable.index(values[variable.name]) < 0:
+            value = values[variable.name]
+            if not _is_single(value) or variable.index(value) < 0:
                 shown = ", ".join(map(str, variable.values[:6])) + (", ..." if len(variable) > 6 else "")
-                raise ModelError(f"{what}: {variable.name!r} has the values {shown}; got {values[variable.name]!r}")
+                raise ModelError(f"{what}: {variable.name!r} has the values {shown}; got {value!r}")
         return int(self.numbers(values)[0])
 
     def labels(self, numbers: Ints) -> list[str]:
@@ -125,6 +127,10 @@ class Space:
     def label(self, number: int) -> dict[str, Any]:
         """Return one combination as a table of plain values."""
         return {name: value.item() for name, value in self.values(np.asarray(number)).items()}
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, str | int | float | np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _length(values: Sized) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AgentError, ModelError, unknown_name
-from psconrl.systems.functions import shown_values
+from psconrl.systems.functions import Rule, rule_numbers, shown_values
+from psconrl.systems.sources import NEXT
 from psconrl.systems.variables import Space
 
 
@@ -25,6 +27,22 @@ class Vocabulary:
     most: Mapping[str, int]  # of every noise that counts, the value that stands for itself and all above
     costs: tuple[str, ...]  # the objective and the limits
     signs: tuple[float, ...]  # -1 if the planned cost is the negative quantity
+    stated: Mapping[str, Any]  # costs of the system as it states them; None for a function that was not saved
+
+    @cached_property
+    def state_labels(self) -> "Labelled":
+        """Names of the states, such as "shelf=4, coming=0"."""
+        return Labelled(self.states, self.reachable)
+
+    @cached_property
+    def action_labels(self) -> "Labelled":
+        """Names of the actions."""
+        return Labelled(self.actions, np.arange(self.actions.size))
+
+    @property
+    def at_least(self) -> tuple[str, ...]:
+        """Limits that are lower ones."""
+        return tuple(name for name, sign in zip(self.costs[1:], self.signs[1:], strict=True) if sign < 0)
 
     def state(self, given: Any, what: str = "state") -> int:
         """Return the number of a state, given by the values of its variables, or by its number."""
@@ -53,16 +71,18 @@ class Vocabulary:
             here = shown_values(self.states.label(int(self.reachable[state])))
             raise AgentError(f"action: {shown_values(self.actions.label(action))} is not available at {here}")
 
-    def agreeing(self, noise: Any) -> Ints:
-        """Return the joint outcomes that agree with what was seen of the noise."""
+    def agreeing(self, noise: Any) -> Bools:
+        """Return which joint outcomes (W,) agree with what was seen of the noise; None stands for "not seen"."""
         if not isinstance(noise, Mapping):
             raise AgentError(f"noise must be a table of values by name, such as {{'demand': 3}}; got {noise!r}")
         agree = np.ones(len(next(iter(self.outcomes.values()), (0,))), dtype=bool)
         for name, value in noise.items():
             if name not in self.outcomes:
                 raise AgentError(unknown_name("noise", name, self.outcomes))
+            if value is None:
+                continue
             values = self.outcomes[name]
-            if np.ndim(value) or isinstance(value, str) != (values.dtype.kind == "U"):
+            if not _is_like(value, values):
                 raise AgentError(f"noise: {name!r} must be one of its values; got {value!r}")
             same = values == (min(value, self.most[name]) if name in self.most else value)
             if not same.any():
@@ -71,20 +91,53 @@ class Vocabulary:
                     f"noise: {name!r} has the values {some}{', ...' * (np.unique(values).size > 6)}; got {value!r}"
                 )
             agree &= same
-        return np.flatnonzero(agree)
+        return agree
 
-    def planned_costs(self, given: Mapping[str, Any]) -> Floats:
-        """Return costs (m+1,) given by name; a quantity that is maximised, or at least something, is negated."""
-        for name in given:
-            if name not in self.costs:
-                raise AgentError(f"costs: {unknown_name('objective or limit', name, self.costs)}")
-        for name in self.costs:
-            if name not in given:
-                raise AgentError(f"costs: {name!r} is missing; leave out costs to have all of them calculated")
-        try:
-            return np.array([sign * float(given[name]) for name, sign in zip(self.costs, self.signs, strict=True)])
-        except (TypeError, ValueError):
-            raise AgentError(f"costs must be numbers; got {dict(given)!r}") from None
+    def reported(self, noise: Any) -> int:
+        """Return which noises were seen, as bits in the order of ``outcomes``."""
+        return sum(1 << k for k, name in enumerate(self.outcomes) if noise is not None and noise.get(name) is not None)
+
+    @property
+    def cost_names(self) -> tuple[str, ...]:
+        """All names of costs: of the objective and the limits, and as the system states them."""
+        return tuple(dict.fromkeys((*self.costs, *self.stated)))
+
+    def named(self, costs: Mapping[str, float]) -> int:
+        """Return which costs were named, as bits in the order of ``cost_names``."""
+        return sum(1 << k for k, name in enumerate(self.cost_names) if name in costs)
+
+    def checked_costs(self, given: Mapping[str, Any]) -> dict[str, float]:
+        """Return costs that were given by name: of the objective, of limits, or as the system states them."""
+        for name, value in given.items():
+            if name not in self.costs and name not in self.stated:
+                raise AgentError(f"costs: {unknown_name('cost', name, self.cost_names)}")
+            if name not in self.costs and self.stated[name] is None:
+                raise AgentError(
+                    f"costs: {name!r} is a Python function, which was not saved with the agent; state it as an "
+                    f"expression, or give {', '.join(self.costs)}"
+                )
+            real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+            if not real or not np.isfinite(value):
+                raise AgentError(f"costs must be finite numbers; got {dict(given)!r}")
+        return {name: float(value) for name, value in given.items()}
+
+    def planned_costs(self, given: Mapping[str, float], others: Floats) -> Floats:
+        """Return the costs (m+1,), some given by name; what is maximised, or at least something, is negated."""
+        named = zip(self.costs, self.signs, others.tolist(), strict=True)
+        return np.array([sign * given[name] if name in given else other for name, sign, other in named])
+
+    def stated_cost(self, name: str, state: int, action: int, following: Ints) -> Floats:
+        """Return a cost (W,) of the system, by the name in which it was stated, of all outcomes in a pair.
+
+        ``following``: the next states (W,).
+        """
+        W = following.size
+        columns = {key: np.repeat(v, W) for key, v in self.states.values(self.reachable[[state]]).items()}
+        columns |= {key: np.repeat(v, W) for key, v in self.actions.values(np.array([action])).items()}
+        columns |= {NEXT + key: v for key, v in self.states.values(self.reachable[following]).items()}
+        columns |= dict(self.outcomes)
+        rule = Rule(self.stated[name], f"the cost {name!r}", frozenset(columns))
+        return np.broadcast_to(rule_numbers(rule(columns, W), rule.what), (W,))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -97,6 +150,7 @@ class Vocabulary:
             "most": dict(self.most),
             "costs": list(self.costs),
             "signs": list(self.signs),
+            "stated": {name: None if callable(rule) else rule for name, rule in self.stated.items()},
         }
 
     @classmethod
@@ -111,7 +165,25 @@ class Vocabulary:
             {name: int(most) for name, most in data["most"].items()},
             tuple(data["costs"]),
             tuple(float(sign) for sign in data["signs"]),
+            dict(data["stated"]),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The names of some combinations of values, each made when it is asked for."""
+
+    space: Space
+    numbers: Ints
+
+    @property
+    def room(self) -> int:
+        """How many there are."""
+        return int(self.numbers.size)
+
+    def label(self, number: int) -> str:
+        """Return the name with a number."""
+        return self.space.labels(self.numbers[[number]])[0]
 
 
 def _number(space: Space, given: Mapping[str, Any], what: str) -> int:
@@ -119,3 +191,10 @@ def _number(space: Space, given: Mapping[str, Any], what: str) -> int:
         return space.number(given, what)
     except ModelError as error:
         raise AgentError(str(error)) from None
+
+
+def _is_like(value: Any, values: NDArray[Any]) -> bool:
+    """Whether a value is a text if others are, and else one number."""
+    if values.dtype.kind == "U":
+        return isinstance(value, str)
+    return isinstance(value, int | float | np.bool_ | np.integer | np.floating)

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from psconrl.errors import ModelError
 from psconrl.model.units import Units
 from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
-from psconrl.systems.noise import Binomial, Categorical, Noise
+from psconrl.systems.noise_base import Noise
 from psconrl.systems.noise_source import NoiseSource
-from psconrl.systems.priors import Gamma, ParameterPrior, Weights
-from psconrl.systems.reading import FORMAT, SAME_AS, VERSION
+from psconrl.systems.priors import ParameterPrior
+from psconrl.systems.reading import FORMAT, VERSION
+from psconrl.systems.signatures import without_defaults
 from psconrl.systems.sources import RandomSource
 from psconrl.systems.variables import Space
 
@@ -23,39 +25,40 @@ FEW = 4  # values that are listed rather than written as a range
 BARE = re.compile(r"[A-Za-z0-9_-]+")  # keys of TOML that need no quotes
 
 
-def system_data(states: Space, actions: Space, source: RandomSource, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a system as plain data; ``given``: its other arguments. Raise an error if a rule is Python code."""
-    data: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-    for key in ("minimise", "maximise", "available", "state_names", "action_names"):
-        if given.get(key) is not None:
-            data[key] = rule_text(given[key], key)
-    if given["limits"]:
-        data["limits"] = dict(given["limits"])
-    if given["cost_names"]:
-        data["cost_names"] = dict(given["cost_names"])
-    if isinstance(source, EventSource) and source.given_clock is not None:
-        data["clock"] = source.given_clock
-    data["start"] = {name: _plain(value) for name, value in given["start"].items()}
-    for key, space in (("state", states), ("action", actions)):
-        data[key] = {v.name: _listed(v.values) for v in space.variables}
-    if isinstance(source, EventSource):
-        seen: dict[int, str] = {}
-        data["events"] = {name: _event(name, event, seen) for name, event in source.events.items()}
-    elif isinstance(source, NoiseSource):
-        if source.noise:
-            seen = {}
-            data["noise"] = {name: _noise(name, noise, seen) for name, noise in source.noise.items()}
-        data["step"] = texts_of_rules(source.given_step, "the step of")
-    data["costs"] = texts_of_rules(given["costs"], "the cost")
+def system_data(
+    make: Callable[..., Any], states: Space, actions: Space, source: RandomSource, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a system, whose constructor is given, as plain data; raise an error if a rule is Python code.
+
+    ``given``: those of its arguments that say neither what its variables are nor what is random.
+    """
     units = given["units"].record() if isinstance(given["units"], Units) else given["units"]
-    return data | ({"units": dict(units)} if units else {})
+    random: dict[str, Any] = {"step": None, "noise": None, "events": None, "clock": None}
+    if isinstance(source, EventSource):
+        random |= {"events": {name: _event(name, event) for name, event in source.events.items()}}
+        random |= {"clock": plain_value(source.given_clock)}
+    elif isinstance(source, NoiseSource):
+        noise = {name: _noise(name, noise) for name, noise in source.noise.items()}
+        random |= {"noise": noise or None, "step": texts_of_rules(source.given_step, "the step of")}
+    everything = {
+        **{"minimise": None, "maximise": None}, **given, **random,
+        "state": {v.name: _listed(v.values) for v in states.variables},
+        "action": {v.name: _listed(v.values) for v in actions.variables},
+        "start": {name: plain_value(value) for name, value in given["start"].items()},
+        "available": None if given["available"] is None else rule_text(given["available"], "available"),
+        "limits": dict(given["limits"]) or (),
+        "cost_names": dict(given["cost_names"] or {}) or None,
+        "costs": texts_of_rules(given["costs"], "the cost"),
+        "units": dict(units or {}) or None,
+    }  # fmt: skip
+    return {"format": FORMAT, "version": VERSION, **without_defaults(make, everything)}
 
 
 def rule_text(given: Any, what: str) -> Any:
     """Return an expression or a number; raise an error if it is Python code."""
     if callable(given):
         raise ModelError(f"{what} is Python code, which a file cannot hold; write it as an expression")
-    return _plain(given)
+    return plain_value(given)
 
 
 def texts_of_rules(given: Any, what: str) -> dict[str, Any]:
@@ -65,8 +68,10 @@ def texts_of_rules(given: Any, what: str) -> dict[str, Any]:
     return {name: rule_text(part, f"{what} {name!r}") for name, part in given.items()}
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def plain_value(value: Any) -> Any:
+    """Return a number or a text as a file holds it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, bool) else value
 
 
 def _listed(values: NDArray[Any]) -> Any:
@@ -80,45 +85,26 @@ def _listed(values: NDArray[Any]) -> Any:
     return values.tolist()
 
 
-def _parameter(name: str, prior: ParameterPrior, seen: dict[int, str]) -> dict[str, Any]:
-    if id(prior) in seen:
-        return {SAME_AS: seen[id(prior)]}
-    seen[id(prior)] = name
-    return {"prior": prior.name} | {key: value for key, value in prior.to_dict().items() if key != "name"}
+def _noise(name: str, noise: Noise) -> dict[str, Any]:
+    return {"distribution": noise.name, **_described(noise.description(), name)}
 
 
-def _noise(name: str, noise: Noise, seen: dict[int, str]) -> dict[str, Any]:
-    data: dict[str, Any] = {"distribution": noise.name}
-    own = noise.parameter_name
-    if isinstance(noise, Categorical):
-        data["values"] = noise.values.tolist()
-        if isinstance(noise.prior, Weights):
-            return data | {"prior": noise.prior.weights.tolist()}
-        assert noise.known is not None
-        return data | {own: noise.known.tolist()}
-    if isinstance(noise, Binomial) and type(noise) is Binomial:
-        data["n"] = rule_text(noise.arguments["n"], f"n of {name!r}")
-    if noise.prior is not None:
-        data[own] = _parameter(name, noise.prior, seen)
-    elif noise.known is not None:
-        data[own] = float(noise.known[0])
-    else:
-        data[own] = rule_text(noise.arguments[own], f"{own} of {name!r}")
-    if "times" in noise.arguments and noise.arguments["times"] != 1:
-        data["times"] = rule_text(noise.arguments["times"], f"times of {name!r}")
-    return data | noise.options()
+def _event(name: str, event: Event) -> dict[str, Any]:
+    given = {one.name: getattr(event, one.name) for one in fields(Event)}
+    given |= {"step": texts_of_rules(event.step, "the step of"), "costs": texts_of_rules(event.costs, "the cost")}
+    found = {key: value for key, value in without_defaults(Event, given).items() if value != {}}
+    return _described(found, name)
 
 
-def _event(name: str, event: Event, seen: dict[int, str]) -> dict[str, Any]:
-    rate = _parameter(name, event.rate, seen) if isinstance(event.rate, Gamma) else _plain(event.rate)
-    data: dict[str, Any] = {"rate": rate}
-    if event.step:
-        data["step"] = texts_of_rules(event.step, "the step of")
-    if event.times != 1:
-        data["times"] = rule_text(event.times, f"times of {name!r}")
-    if event.when is not True:
-        data["when"] = rule_text(event.when, f"when of {name!r}")
-    return data | ({"costs": texts_of_rules(event.costs, "the cost")} if event.costs else {})
+def _described(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the arguments of a noise or an event as a file holds them."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        if isinstance(value, ParameterPrior):
+            found[key] = {"prior": value.name, **value.description()}
+        else:
+            found[key] = value if isinstance(value, list | Mapping) else rule_text(value, f"{key} of {name!r}")
+    return found
 
 
 def toml_text(data: Mapping[str, Any]) -> str:

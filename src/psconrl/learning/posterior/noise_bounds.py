@@ -39,7 +39,8 @@ from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseViews, Observed, noise_names
 from psconrl.systems.events import EventClock
-from psconrl.systems.noise import Binomial, Geometric, Noise, Poisson
+from psconrl.systems.noise import Geometric, Poisson
+from psconrl.systems.noise_base import Noise
 from psconrl.systems.priors import Gamma, Weights
 from psconrl.systems.randomness import IndependentNoise, Parameters
 from psconrl.systems.structure import Structure
@@ -310,7 +311,7 @@ def _likeliest(noise: Noise, arguments: Any, n_contexts: int) -> Floats:
         best = 1.0 / (values + 1.0)
         best[-1] = 0.0
         return np.broadcast_to(best, (n_contexts, values.size))
-    times = arguments["n" if isinstance(noise, Binomial) else "times"]
+    times = arguments[noise.exposure_name]
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.nan_to_num(values / np.broadcast_to(times, (n_contexts,))[:, None], nan=0.0, posinf=np.inf)
     if isinstance(noise, Poisson):

@@ -19,7 +19,7 @@ from psconrl.arrays import Bools, Ints
 from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import NoiseViews
-from psconrl.planning.pessimism import BlockBounds
+from psconrl.planning.noise_box import BlockBounds
 
 
 class _Event(NamedTuple):

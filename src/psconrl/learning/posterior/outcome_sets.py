@@ -58,6 +58,11 @@ class OutcomeSets:
             together *= np.where(reveals[:, k], 1, number)
         return reveals, lengths > together
 
+    @property
+    def reveals(self) -> Bools:
+        """Whether a set reveals anything of each noise, (sets, K)."""
+        return self._revealed[0]
+
     def split(self, observed: Ints) -> tuple[Ints, Ints]:
         """Return the sets observed that reveal something: those that leave no doubt, and the others."""
         reveals, doubtful = self._revealed
@@ -76,7 +81,9 @@ class OutcomeSets:
         members = self.members[sets]
         shares = np.append(table, 0.0)[members]
         totals = shares.sum(axis=1, keepdims=True)
-        return self._added(sets, rng.multinomial(times, shares / np.where(totals > 0.0, totals, 1.0)), members)
+        shares = np.where(totals > 0.0, shares, members >= 0)  # too small for a double: any of them
+        totals = shares.sum(axis=1, keepdims=True)
+        return self._added(sets, rng.multinomial(times, shares / totals), members)
 
     def _added(self, sets: Ints, times: Ints, cells: Ints) -> Floats:
         """Return the numbers (K, G, W) of outcomes for every noise of which the sets reveal something.

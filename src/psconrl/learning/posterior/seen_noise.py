@@ -1,43 +1,109 @@
-"""Transitions whose noise was seen, wholly or in part: how often each was observed with each set of outcomes."""
+"""Rounds that revealed more of a system's noise than their transition does: how often each set of outcomes was seen."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import numpy as np
+
+Key = tuple[int, ...]  # the number (s * A + a) * S + s' of a transition, then the cells of the outcomes that agree
 
 
 class SeenNoise:
-    """Numbers of transitions, by (s * A + a) * S + s' and cells of the joint outcomes that agree."""
+    """Numbers of rounds, by transition and cells, of several kinds.
+
+    ``times``: some noises were reported, and ``named``: some costs were; bits between transition and cells say which.
+    ``paid``: all costs were, in a pair where they may reveal something. ``ends``: of sojourns that were measured.
+    ``sojourns``: their total time and number, by pair, where changes of state were seen (0) or all events (1).
+    ``ticks``: transitions that only stand for their time in the count of rounds.
+    """
 
     def __init__(self) -> None:
-        self.times: dict[tuple[int, ...], int] = {}  # the number of the transition, then the cells
+        self.times: dict[Key, int] = {}
+        self.paid: dict[Key, int] = {}
+        self.named: dict[Key, int] = {}
+        self.ends: dict[Key, int] = {}
+        self.ticks: dict[Key, int] = {}
+        self.sojourns: dict[Key, tuple[float, int]] = {}
+
+    @property
+    def _kinds(self) -> dict[str, dict[Key, int]]:
+        return {"noise": self.times, "costs": self.paid, "named": self.named, "ends": self.ends, "ticks": self.ticks}
 
     def __bool__(self) -> bool:
-        return bool(self.times)
+        return any(self._kinds.values()) or bool(self.sojourns)
 
-    def note(self, number: int, cells: tuple[int, ...]) -> None:
-        """Add one transition."""
-        key = (number, *cells)
-        self.times[key] = self.times.get(key, 0) + 1
+    def items(self) -> Iterator[tuple[Key, int]]:
+        """Return transition and cells of all kinds of rounds, with how often each was seen."""
+        yield from self.paid.items()
+        for seen in (self.times, self.named):
+            for (number, _, *cells), times in seen.items():
+                yield (number, *cells), times
+
+    def note(self, number: int, reported: int, cells: Key) -> None:
+        """Add a round in which some noises were reported: bit k of ``reported`` is that of the k-th noise."""
+        _add(self.times, [((number, reported, *cells), 1)])
+
+    def note_paid(self, number: int, cells: Key, times: int = 1) -> None:
+        """Add rounds whose costs were seen."""
+        _add(self.paid, [((number, *cells), times)])
+
+    def note_named(self, number: int, named: int, cells: Key) -> None:
+        """Add a round some of whose costs were seen: bit k of ``named`` is that of the k-th name of a cost."""
+        _add(self.named, [((number, named, *cells), 1)])
+
+    def note_sojourn(self, pair: int, time: float, sees_all: bool, cells: Key) -> None:
+        """Add a sojourn, and the outcomes one of which ended it, if any did."""
+        self._add_time((pair, int(sees_all)), time, 1)
+        if cells:
+            _add(self.ends, [((pair, *cells), 1)])
+
+    def _add_time(self, key: Key, time: float, number: int) -> None:
+        before, times = self.sojourns.get(key, (0.0, 0))
+        self.sojourns[key] = before + time, times + number
+
+    def note_ticks(self, number: int, times: int) -> None:
+        """Add transitions that only stand for the time of a sojourn."""
+        _add(self.ticks, [((number,), times)])
 
     def add(self, other: "SeenNoise") -> None:
-        """Add all transitions of another."""
-        for key, times in other.times.items():
-            self.times[key] = self.times.get(key, 0) + times
+        """Add all rounds of another."""
+        for key, (time, number) in other.sojourns.items():
+            self._add_time(key, time, number)
+        for kind, seen in self._kinds.items():
+            _add(seen, other._kinds[kind].items())
 
     def clear(self) -> None:
         """Forget everything."""
-        self.times.clear()
+        self.sojourns.clear()
+        for seen in self._kinds.values():
+            seen.clear()
 
     def copy(self) -> "SeenNoise":
         """Return a copy."""
         other = SeenNoise()
-        other.times = dict(self.times)
+        other.add(self)
         return other
 
-    def state(self) -> list[list[int]]:
-        """Return what to save: for every kind of transition how often it was seen, its number, and the cells."""
-        return [[times, *key] for key, times in self.times.items()]
+    def state(self) -> dict[str, Any]:
+        """Return what to save: for every kind of round how often it was seen, its number, and the cells."""
+        rounds = {kind: [[times, *key] for key, times in seen.items()] for kind, seen in self._kinds.items() if seen}
+        return rounds | {"sojourns": [[*both, *key] for key, both in self.sojourns.items()]}
 
     def restore(self, state: Any) -> None:
         """Put back what ``state`` returned."""
-        self.times = {tuple(int(x) for x in row[1:]): int(row[0]) for row in state}
-        if any(times < 1 or not key or min(key) < 0 for key, times in self.times.items()):
+        self.clear()
+        for kind, seen in self._kinds.items():
+            seen.update({tuple(int(x) for x in row[1:]): int(row[0]) for row in state.get(kind, ())})
+        for time, number, pair, kind in state.get("sojourns", ()):
+            self.sojourns[int(pair), int(kind)] = float(time), int(number)
+        rounds = [item for seen in self._kinds.values() for item in seen.items()]
+        if any(times < 1 or not key or min(key) < 0 for key, times in rounds) or any(
+            not 0.0 < time < np.inf or number < 1 or key[0] < 0 or key[1] not in (0, 1)
+            for key, (time, number) in self.sojourns.items()
+        ):
             raise ValueError("inconsistent noise")
+
+
+def _add(to: dict[Key, int], rounds: Iterable[tuple[Key, int]]) -> None:
+    for key, times in rounds:
+        to[key] = to.get(key, 0) + times

@@ -1,158 +1,162 @@
-r"""A test of a system's structure: does its noise have the distributions that its owner gave it?
+r"""Tests of a system's structure, of which a right one is doubted with a probability of at most ``FALSE_ALARMS``.
 
-A transition reveals for every noise a set of values in which its value was. In a pair the sets form a partition, and
-given the pair their probabilities follow from the distribution of the noise, whose parameter :math:`\theta` is known or
-not. A free distribution over the same sets, with Jeffreys' prior, predicts the sets observed in turn with a probability
-q, a product of Dirichlet-multinomial terms. Universal inference (Wasserman, Ramdas and Balakrishnan 2020) compares the
-two:
+Every noise is tested
 
-.. math:: E_n = \frac{q(x_1, \dots, x_n)}{\sup_\theta \prod_{i \le n} p_\theta(x_i)}.
+- against the family of its distribution (``distribution_check``),
+- against every variable of the states and of the actions, and against time (``dependence_check``),
+- against other values of its parameter, if this is known,
+- against every other noise, in rounds in which both were reported (``correlation_check``).
 
-Such an E is taken of all pairs together and of every group of pairs with the same sets, and their mean is the test: a
-free distribution of each group is slow to learn, and the most visited group alone may show what is wrong. If the
-structure is right, :math:`E_n` is at most a nonnegative martingale that begins with 1, so that it ever reaches
-:math:`K / \alpha` with probability :math:`\alpha / K` at most (Ville), for each of K noises, however often one looks,
-and whichever actions the agent chooses. A noise whose values have free probabilities, Categorical with a prior, is not
-tested.
+Every test is an e-value that may be looked at in every round. It finds what is wrong when it reaches
+:math:`K / \alpha`, with the number of tests K. The probability that one of them ever does so although the structure is
+right is at most :math:`\alpha`, however many rounds are played. If several tests of a noise do, the doubt names the
+cause with the most evidence; the diagnosis is revised if another one later has a hundred times more.
+
+Costs are tested, too (``cost_check``), with the same probability of a false alarm once more.
+
+Where transitions show only joint results of several noises, these are tested together (``joint_check``).
+
+**Not found**: what leaves no trace in the next state or in reports; a pattern in something that is not a variable,
+such as a weekday that is not in the state, unless it looks like a change; noises that depend on each other, unless
+both are reported. Reports of the noise are taken to be made whatever its value is.
 """
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-from psconrl.arrays import Floats
-from psconrl.errors import ModelError
-from psconrl.kernels import special
+from psconrl.learning.posterior.correlation_check import CorrelationCheck
+from psconrl.learning.posterior.cost_check import CostCheck
 from psconrl.learning.posterior.counts import Counts
-from psconrl.learning.posterior.noise_views import NoiseViews, Observed, noise_names
-from psconrl.systems.priors import Beta, Weights
-from psconrl.systems.randomness import IndependentNoise, Parameters
+from psconrl.learning.posterior.dependence_check import DependenceCheck
+from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, DistributionCheck
+from psconrl.learning.posterior.joint_check import JointCheck
+from psconrl.learning.posterior.variables import varying_variables
+from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
+from psconrl.systems.vocabulary import Vocabulary
 
-FALSE_ALARMS = 1e-3  # largest probability that a system that is right is ever doubted
-SEARCH_REACH = 20.0  # distance of a search from where it begins, in logarithms of rates or of odds
-ROUNDS_OF_SEARCH = 20  # over all parameters
-IMPROVEMENT = 1e-6  # of the log-likelihood, below which the search ends
+FIRST_CHECK = 50  # rounds until the first tests, and least number of rounds between tests
+UNTIL_NEXT = 1.15  # by which factor there are more rounds at the next tests
+UNTIL_NEXT_DISTRIBUTION = 1.25  # the same of the tests against families, which take longer
+REVISED = float(np.log(100.0))  # evidence by which another diagnosis has to be ahead
+DISTRIBUTION = "distribution"  # a cause, besides variables and time
 
 
 class StructureCheck:
-    """A test for every noise of a structure, or for its events together."""
+    """All tests of a structure. ``words``: names and values of the variables, without which they are not tested."""
 
-    def __init__(self, structure: Structure) -> None:
-        self._structure = structure
-        self.tested = [name for name in noise_names(structure.randomness) if self._is_tested(name)]
-        self._views = NoiseViews(structure, self.tested)
+    def __init__(self, structure: Structure, words: Vocabulary | None = None) -> None:
+        self._distribution = DistributionCheck(structure, words)
+        variables = [] if words is None else varying_variables(structure, words)
+        self._dependence = DependenceCheck(structure, variables, words)
+        self._joint = JointCheck(structure, variables, self._dependence.family)
+        self._correlation = CorrelationCheck(structure)
+        self._costs = CostCheck(structure, words)
+        self._next = self._next_distribution = FIRST_CHECK  # number of rounds
+        self._noted = 0  # number of rounds that the test of costs has seen
+        self._beyond_family: dict[str, float] = {}  # log E of the distributions that were found to be others
+        self._texts: dict[str, str] = {}  # and what was said of them
+        self._blamed: str | None = None  # the noise that joint results are blamed on
+        self._causes: dict[str, str] = {}  # of the doubts, by noise
+        tests = self._dependence, self._joint, self._correlation
+        self.number = max(len(self._distribution.tested) + sum(each.number for each in tests), 1)
+        self._bound = float(np.log(self.number / FALSE_ALARMS))
 
-    def _is_tested(self, name: str) -> bool:
-        randomness = self._structure.randomness
-        return not isinstance(randomness, IndependentNoise) or not isinstance(randomness.noises[name].prior, Weights)
+    def update(self, doubts: dict[str, str], counts: Counts, near: Parameters) -> None:
+        """Test the structure if there are enough new rounds; put what is wrong into the table of doubts.
 
-    def log_evidence(self, counts: Counts, near: Parameters) -> dict[str, float]:
-        """Return the logarithm of E for every noise that is tested; the search for parameters begins at ``near``."""
+        The search for parameters begins at ``near``, those last drawn.
+        """
+        rounds = int(counts.visits.sum())
+        if rounds < self._next:
+            if rounds >= self._noted + FIRST_CHECK:
+                self._noted = rounds
+                self._costs.note(counts, near)
+            return
+        self._noted = rounds
+        self._next = max(rounds + FIRST_CHECK, int(UNTIL_NEXT * rounds))
+        found = self._dependence.evidence(counts, self._bound)
+        joint = self._hidden(doubts, counts, near)
+        for name, logs in joint.items():
+            found[name] |= {cause: log for cause, log in logs.items() if log >= found[name].get(cause, -np.inf)}
+        for name, logs in self._correlation.evidence(counts).items():
+            found[name] |= logs
+        if rounds >= self._next_distribution:
+            self._next_distribution = int(UNTIL_NEXT_DISTRIBUTION * rounds)
+            for name, (evidence, text) in self._distribution.findings(counts, near, self._bound).items():
+                self._beyond_family[name], self._texts[name] = evidence, text
+        for name, evidence in self._beyond_family.items():
+            found.setdefault(name, {})[DISTRIBUTION] = evidence
+        for name, logs in found.items():
+            cause = self._diagnosis(name, logs)
+            if cause is not None and cause != self._causes.get(name):
+                self._causes[name] = cause
+                doubts[name] = self._text(name, cause, joint.get(name, {}).get(cause) == logs[cause])
+        self._costs.update(doubts, counts, near, self._dependence.ends)
+
+    def _hidden(self, doubts: dict[str, str], counts: Counts, near: Parameters) -> dict[str, dict[str, float]]:
+        """Return what joint results show of one noise: the one with the most evidence, as others seem to do the same.
+
+        If another one is doubted because of them, it keeps the doubt unless it is to be revised.
+        """
+        found = self._joint.evidence(counts, near, self._bound)
+        if not found:
+            return {}
+        most = {name: max(logs.values()) for name, logs in found.items()}
+        best, last = max(most, key=lambda name: most[name]), self._blamed
+        if most[best] < self._bound:
+            return {}
+        if last is not None and last != best:
+            if most[best] < most[last] + REVISED:
+                best = last
+            else:
+                doubts.pop(last, None)
+                self._causes.pop(last, None)
+        self._blamed = best
+        return {best: found[best]}
+
+    def _text(self, name: str, cause: str, joint: bool) -> str:
+        if cause == DISTRIBUTION:
+            return self._texts[name]
+        if (name, cause) in self._correlation.pairs:
+            return self._correlation.text(name, cause)
+        return (self._joint if joint else self._dependence).text(name, cause)
+
+    def _diagnosis(self, name: str, logs: dict[str, float]) -> str | None:
+        """Return the cause of a doubt about a noise, if there is one."""
+        beyond = {cause: log for cause, log in logs.items() if log >= self._bound}
+        known = self._causes.get(name)
+        if not beyond:
+            return known
+        best = max(beyond, key=lambda cause: beyond[cause])
+        if known is not None and beyond[best] < logs.get(known, -np.inf) + REVISED:
+            return known
+        return best
+
+    def state(self) -> dict[str, Any]:
+        """Return what the tests remember."""
         return {
-            name: self._evidence(name, views, near) for name, views in self._views.observed(counts).items() if views
+            "next": self._next,
+            "noted": self._noted,
+            "next_distribution": self._next_distribution,
+            "beyond_family": dict(self._beyond_family),
+            "texts": dict(self._texts),
+            "causes": dict(self._causes),
+            "blamed": self._blamed,
+            "dependence": self._dependence.state(),
+            "joint": self._joint.state(),
+            "costs": self._costs.state(),
         }
 
-    def doubts(self, counts: Counts, near: Parameters) -> dict[str, str]:
-        """Return what is wrong with each noise whose test has reached its bound."""
-        bound = np.log(max(len(self.tested), 1) / FALSE_ALARMS)
-        found = {}
-        for name, views in self._views.observed(counts).items():
-            # Any parameters give an upper bound of E, which needs no search.
-            if not views or self._evidence(name, views, near, search=False) < bound:
-                continue
-            evidence = self._evidence(name, views, near)
-            if evidence >= bound:
-                found[name] = (
-                    f"{self._shown(name)}: the transitions observed are 10^{evidence / np.log(10):.1f} times as "
-                    "probable if its distribution is free; right systems are doubted in one run of "
-                    f"{1 / FALSE_ALARMS:,.0f} at most"
-                )
-        return found
-
-    def _evidence(self, name: str, views: Observed, near: Parameters, search: bool = True) -> float:
-        """Return the logarithm of the mean of E over all pairs together and over every view; E is 1 of one not seen."""
-        free = {view: _log_jeffreys(times) for view, times in views.items()}
-        logs = [sum(free.values()) - self._largest(name, views, near, search)]
-        logs += [free[view] - self._largest(name, {view: times}, near, search) for view, times in views.items()]
-        logs += [0.0] * (self._views.number[name] - len(views))
-        top = max(logs)
-        return top + float(np.log(np.mean(np.exp(np.array(logs) - top)))) if np.isfinite(top) else top
-
-    def _shown(self, name: str) -> str:
-        randomness = self._structure.randomness
-        if not isinstance(randomness, IndependentNoise):
-            return "the events do not happen at the rates given"
-        return f"{name} does not follow {randomness.noises[name]!r}"
-
-    def _largest(self, name: str, views: Observed, near: Parameters, search: bool) -> float:
-        """Return the logarithm of the largest likelihood of what was observed, over the unknown parameters."""
-        randomness = self._structure.randomness
-        priors = dict(randomness.priors)
-        if isinstance(randomness, IndependentNoise):
-            priors = {randomness.keys[name]: priors[randomness.keys[name]]} if name in randomness.keys else {}
-
-        def log_likelihood(parameters: Parameters) -> float:
-            try:
-                if isinstance(randomness, IndependentNoise):
-                    table = randomness.own_table(name, parameters)
-                else:
-                    table = randomness.table(parameters)
-            except ModelError:  # the rates exceed the clock
-                return -np.inf
-            return sum(_log_probability(table[context], blocks, times) for (context, blocks), times in views.items())
-
-        best = {key: value.copy() for key, value in near.items()}
-        largest = log_likelihood(best)
-        if not priors or not search:
-            return largest
-        for _ in range(ROUNDS_OF_SEARCH if len(priors) > 1 else 1):
-            before = largest
-            for key, prior in priors.items():
-                best[key], largest = _search(log_likelihood, best, key, isinstance(prior, Beta), largest)
-            if largest - before < IMPROVEMENT:
-                break
-        return largest
-
-
-def _log_jeffreys(times: Floats) -> float:
-    """Return the logarithm of the probability of a sequence with these counts, under Jeffreys' prior."""
-    k, n = times.size, float(times.sum())
-    each = sum(special.lgamma(float(t) + 0.5) for t in times) - k * special.lgamma(0.5)
-    return special.lgamma(0.5 * k) - special.lgamma(n + 0.5 * k) + each
-
-
-def _log_probability(row: Floats, blocks: tuple[int, ...], times: Floats) -> float:
-    marks = np.array(blocks)
-    kept = marks >= 0
-    names, places = np.unique(marks[kept], return_inverse=True)
-    shares = np.bincount(places, weights=row[kept], minlength=names.size)
-    some = times > 0.0
-    if (shares[some] <= 0.0).any():
-        return -np.inf
-    return float(times[some] @ special.log_array(np.ascontiguousarray(shares[some])))
-
-
-def _search(
-    log_likelihood: Callable[[Parameters], float], at: Parameters, key: str, is_probability: bool, here: float
-) -> tuple[Floats, float]:
-    """Return the value of one parameter with the largest likelihood, given the others, and that likelihood."""
-
-    def parameter(x: float) -> float:
-        return 1.0 / (1.0 + special.exp(-x)) if is_probability else special.exp(x)
-
-    def loss(x: float) -> float:
-        found = log_likelihood({**at, key: np.array([parameter(x)])})
-        return -found if np.isfinite(found) else 1e300
-
-    value = float(np.clip(at[key][0], 1e-9, 1.0 - 1e-9 if is_probability else 1e9))
-    middle = float(np.log(value / (1.0 - value)) if is_probability else np.log(value))
-    losses = {step: loss(middle + step) for step in (-1.0, 0.0, 1.0)}
-    while abs(step := min(losses, key=lambda each: losses[each])) == max(map(abs, losses)) and abs(step) < SEARCH_REACH:
-        following = step + np.sign(step)
-        losses[following] = loss(middle + following)
-    low, high = middle + step - 1.0, middle + step + 1.0
-    result = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-    x, least = min((float(result.x), float(result.fun)), (middle + step, losses[step]), key=lambda each: each[1])
-    return (at[key], here) if -least <= here else (np.array([parameter(x)]), -least)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self._next, self._noted = int(state["next"]), int(state["noted"])
+        self._next_distribution = int(state["next_distribution"])
+        self._beyond_family = {str(name): float(log) for name, log in state["beyond_family"].items()}
+        self._texts = {str(name): str(text) for name, text in state["texts"].items()}
+        self._causes = {str(name): str(cause) for name, cause in state["causes"].items()}
+        self._blamed = None if state["blamed"] is None else str(state["blamed"])
+        self._dependence.restore(state["dependence"])
+        self._joint.restore(state["joint"])
+        self._costs.restore(state["costs"])

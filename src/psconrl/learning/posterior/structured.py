@@ -6,19 +6,25 @@ A transition that only one outcome of the noise explains reveals that outcome. W
 what is on the shelf, the outcomes are drawn given the parameters, and the parameters given the outcomes, in turn: data
 augmentation (Tanner and Wong 1987), which samples the exact posterior in the limit of many sweeps. The parameters are
 the state of this chain, which continues from episode to episode. A noise of which a transition reveals nothing, such as
-a delivery when none is due, is not drawn for it: it would only slow the chain down. Where the noise itself was seen,
-only outcomes that agree with what was seen explain a transition.
+a delivery when none is due, is not drawn for it: it would only slow the chain down. Where the noise itself was seen, or
+the costs incurred, only outcomes that agree with what was seen explain a transition (``explanations``).
 """
 
+import warnings
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError, unknown_name
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import AdviceWarning, AgentError, unknown_name
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.estimates import Estimates, estimates, quick_means
+from psconrl.learning.posterior.explanations import Costs, Explained, Explanations
+from psconrl.learning.posterior.gibbs import SWEEPS, Gibbs, Sets, Sojourns
+from psconrl.learning.posterior.hidden_noise import hidden_parameters
 from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
 from psconrl.learning.posterior.structure_check import StructureCheck
@@ -30,11 +36,9 @@ from psconrl.systems.structure import Structure
 from psconrl.systems.system import System
 from psconrl.systems.vocabulary import Vocabulary
 
-SWEEPS = 5  # per episode
 WARN, ROWS = "warn", "rows"
 IMPOSSIBLE = "impossible transitions"  # a key of the doubts
 UNFORESEEN = 1e-4  # share of the guessed rows for other states; without it, their worth would not fall by surprises
-FIRST_CHECK, UNTIL_NEXT = 50, 1.25  # rounds of the first test, and by which factor more at the next
 
 
 class Structured(Belief):
@@ -68,8 +72,9 @@ class Structured(Belief):
         self._costs: Floats | None = None
         self.impossible = 0  # observed transitions that the structure calls impossible
         self.doubts: dict[str, str] = {}  # what is wrong with the structure, by noise
-        self._next_check = FIRST_CHECK  # number of rounds
-        self._check = StructureCheck(self._structure)
+        self._wrong_costs = ""  # an example of costs that no outcome has
+        self._check = StructureCheck(self._structure, self.vocabulary)
+        self._seen: Counts | None = None  # what the last sample was drawn from
         self._rows: LearnedMass | None = None  # the belief that is used once the structure is doubted
 
     @classmethod
@@ -116,29 +121,61 @@ class Structured(Belief):
         patterns = self._structure.patterns
         return OutcomeSets(self._structure.randomness, patterns.starts, patterns.cells)
 
-    def cells(self, pair: int, next_state: int, noise: Any) -> tuple[int, ...]:
-        """Return the outcomes of the noise, as cells, that explain a transition and agree with what was seen of it."""
-        assert self.vocabulary is not None
-        structure = self._structure
-        context, W = int(structure.contexts[pair]), structure.randomness.n_outcomes
-        agree = np.arange(W) if noise is None else self.vocabulary.agreeing(noise)
-        fits = structure.randomness.possible()[context, agree] & (structure.successors[pair, agree] == next_state)
-        return tuple((context * W + agree[fits]).tolist())
+    @cached_property
+    def explanations(self) -> Explanations:
+        """What explains single rounds."""
+        return Explanations(self._structure, self.vocabulary)
 
-    def costs_of(self, pair: int, cells: tuple[int, ...]) -> Floats:
-        """Return the costs (m+1,) of a transition, expected under the parameters last drawn if several outcomes fit."""
+    @cached_property
+    def hidden(self) -> dict[str, str]:
+        """Unknown parameters that only costs reveal, or the noise itself: by name, the noise to be seen."""
+        return hidden_parameters(self._structure)
+
+    def explained(self, pair: int, next_state: int, noise: Any = None, costs: Costs = None) -> Explained:
+        """Return the outcomes that explain what was seen of a round; warn of the first costs that no outcome has."""
+        found = self.explanations.of(pair, next_state, noise, costs)
+        if not (costs is None or found.costs_fit or self._wrong_costs) and self.explanations.costs_reveal(pair):
+            self._wrong_costs = self._described(pair, costs)
+            warnings.warn(
+                f"costs were given that no outcome of the noise has: {self._wrong_costs}. Nothing is learned from such "
+                "costs about the noise: check their expressions, or pass the noise if costs are measured with an error",
+                AdviceWarning,
+                stacklevel=4,
+            )
+        return found
+
+    def expected_costs(self, pair: int, cells: tuple[int, ...]) -> tuple[Floats, Bools]:
+        """Return the costs (m+1,) of a round and which of them are known; others are expected, as last drawn."""
+        return self.explanations.expected_costs(pair, cells, self.parameters)
+
+    def sojourn_costs(self, pair: int, cells: tuple[int, ...], ticks: float, sees_all: bool) -> tuple[Floats, Bools]:
+        """Return the costs (m+1,) of a sojourn of some ticks of the clock that one of the outcomes ended.
+
+        Events that change nothing may have happened meanwhile, unless ``sees_all``. Costs that depend on what is not
+        known are expected; the second array says which costs are known.
+        """
         structure = self._structure
-        table = structure.table(self.parameters)
-        costs = structure.fixed_costs[:, pair].copy()
-        W = table.shape[1]
-        outcomes = np.array(cells, dtype=np.int64) % W if cells else np.arange(W)
-        shares = table[structure.contexts[pair], outcomes]
-        shares = shares / shares.sum() if shares.sum() > 0.0 else np.full(outcomes.size, 1.0 / outcomes.size)
-        for i in range(len(costs)):
-            paid = structure.paid(i, slice(pair, pair + 1))
-            if paid is not None:
-                costs[i] += float(shares @ paid[0, outcomes])
-        return costs
+        values, groups = self.explanations.costs(pair)
+        W, none = values.shape[1], values.shape[1] - 1
+        unseen = (structure.successors[pair] == pair // structure.n_actions) & (groups[0] >= 0) & (not sees_all)
+        shares = structure.table(self.parameters)[structure.contexts[pair]] * unseen
+        rate = values[:, none] + np.cumsum(shares * (values - values[:, [none]]), axis=1)[:, -1]
+        known = ((groups == groups[:, [none]]) | ~unseen).all(axis=1)
+        if cells and none in {cell % W for cell in cells}:
+            return ticks * rate, known
+        end, sure = self.expected_costs(pair, cells)
+        return ticks * rate + end - values[:, none], known & sure
+
+    def _described(self, pair: int, costs: Floats | Mapping[str, float]) -> str:
+        """Describe costs that no outcome has."""
+        words = self.vocabulary
+        if words is None:
+            return f"they were {', '.join(f'{cost:g}' for cost in costs)}"
+        if not isinstance(costs, Mapping):
+            costs = {name: sign * cost for name, sign, cost in zip(words.costs, words.signs, costs, strict=True)}
+        state, action = divmod(pair, self._structure.n_actions)
+        here = shown_values(words.states.label(int(words.reachable[state])) | words.actions.label(action))
+        return f"at {here} they were {', '.join(f'{name}={cost:g}' for name, cost in costs.items())}"
 
     def observed(self, counts: Counts) -> Ints:
         """Return how often every pattern was observed; count transitions that no outcome explains."""
@@ -152,21 +189,33 @@ class Structured(Belief):
         )
         return times.astype(np.int64)
 
-    def _sets(self, counts: Counts) -> list[tuple[OutcomeSets, Ints]]:
-        """Return the sets of outcomes that transitions reveal, alone or with the noise seen, and how often each did."""
+    def _gibbs(self, counts: Counts) -> Gibbs:
+        """Return the chain for the sets of outcomes that rounds revealed."""
         observed = self.observed(counts)
         own: dict[tuple[int, ...], int] = {}
-        for (number, *cells), n in counts.noise.times.items():
+        for (number, *cells), n in counts.noise.items():
             place = int(np.searchsorted(self._numbers, number))
             if place < self._numbers.size and self._numbers[place] == number:
                 observed[self._structure.patterns.of_entry[place]] -= n
                 self.impossible += 0 if cells else n
             if cells:
                 own[tuple(cells)] = own.get(tuple(cells), 0) + n
-        found = [(self._patterns, observed)]
+        for (number,), n in counts.noise.ticks.items():
+            place = int(np.searchsorted(self._numbers, number))
+            if place < self._numbers.size and self._numbers[place] == number:
+                observed[self._structure.patterns.of_entry[place]] -= n
+        found: Sets = [(self._patterns, observed)]
         if own:
             found.append((OutcomeSets.of(self._structure.randomness, own), np.array(list(own.values()))))
-        return found
+        return Gibbs(self._structure, found, Sojourns.of(self._structure, counts.noise))
+
+    def estimates(self, counts: Counts) -> Estimates:
+        """Return what is known of the unknown parameters: means, intervals and numbers of observations."""
+        return estimates(self._structure.randomness, self._gibbs(counts), self.parameters)
+
+    def quick_means(self, counts: Counts) -> dict[str, float]:
+        """Return approximate posterior means of the unknown parameters, for a log."""
+        return quick_means(self._structure.randomness, self._gibbs(counts), self.parameters)
 
     def check(self, counts: Counts) -> None:
         """Test the structure without drawing parameters; ``doubts`` says what is wrong."""
@@ -177,10 +226,7 @@ class Structured(Belief):
         """Test the structure, if there are enough new transitions since the last test."""
         if self.impossible and IMPOSSIBLE not in self.doubts:
             self.doubts[IMPOSSIBLE] = f"a transition was observed that is impossible{self._example(counts)}"
-        rounds = int(counts.visits.sum())
-        if rounds >= self._next_check:
-            self._next_check = int(UNTIL_NEXT * rounds)
-            self.doubts = self._check.doubts(counts, self.parameters) | self.doubts
+        self._check.update(self.doubts, counts, self.parameters)
 
     def _example(self, counts: Counts) -> str:
         """Describe one transition that no outcome explains."""
@@ -196,10 +242,12 @@ class Structured(Belief):
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Draw the parameters, and return the transitions that follow from them."""
-        sets = self._sets(counts)
+        gibbs = self._gibbs(counts)
         self._look(counts)
         if self._structure.randomness.priors:
-            self._draw(sets, rng)
+            for _ in range(1 if gibbs.is_exact else SWEEPS):
+                self.parameters = gibbs.sweep(self.parameters, rng)
+        self._seen = counts
         self._costs = self._structure.costs(self.parameters)
         if self._rows is None or not self.doubts:
             return self._structure.transition(self._structure.table(self.parameters))
@@ -208,24 +256,6 @@ class Structured(Belief):
             self._costs.shape
         )
         return self._rows.sample(counts, rng)
-
-    def _draw(self, sets: list[tuple[OutcomeSets, Ints]], rng: np.random.Generator) -> None:
-        """Draw parameters given outcomes, and, if there is doubt about these, outcomes given parameters, in turn."""
-        randomness = self._structure.randomness
-        numbers: Floats = np.zeros((len(randomness.sizes), randomness.n_contexts, randomness.n_outcomes))
-        doubtful = []
-        for group, observed in sets:
-            settled, open_ = group.split(observed)
-            numbers += group.settled(settled, observed[settled])
-            if open_.size:
-                doubtful.append((group, open_, observed[open_]))
-        for _ in range(1 if randomness.is_conjugate and not doubtful else SWEEPS):  # one draw may be exact
-            outcomes = numbers
-            if doubtful:
-                table = self._structure.table(self.parameters)
-                drawn = [group.drawn(which, times, table, rng) for group, which, times in doubtful]
-                outcomes = sum(drawn, start=numbers)
-            self.parameters = randomness.draw(outcomes, self.parameters, rng)
 
     def costs(self) -> Floats | None:
         """Return the expected costs under the parameters last drawn; once doubted, as one observation among others."""
@@ -246,7 +276,8 @@ class Structured(Belief):
             "parameters": dict(self.parameters),
             "costs": self._costs,
             "doubts": dict(self.doubts),
-            "next_check": self._next_check,
+            "wrong_costs": self._wrong_costs,
+            "check": self._check.state(),
             "rows": None if self._rows is None else self._rows.state(),
         }
 
@@ -257,10 +288,13 @@ class Structured(Belief):
         shape = (len(self._structure.fixed_costs), self._structure.n_states, self._structure.n_actions)
         self._costs = None if state["costs"] is None else saved_floats(state["costs"], shape, "costs")
         self.doubts = {str(name): str(doubt) for name, doubt in state["doubts"].items()}
-        self._next_check = int(state["next_check"])
+        self._wrong_costs = str(state["wrong_costs"])
+        self._check.restore(state["check"])
         if self._rows is not None:
             self._rows.restore(state["rows"])
 
     def __repr__(self) -> str:
+        if self._seen is not None and self._seen.visits.any() and self._structure.randomness.priors:
+            return f"Structured({', '.join(f'{name}: {known}' for name, known in self.estimates(self._seen).items())})"
         priors = self._structure.randomness.priors
         return f"Structured({', '.join(f'{name} ~ {prior}' for name, prior in priors.items()) or 'all known'})"

@@ -6,18 +6,30 @@ callback cannot corrupt it: the exception reaches the caller, and playing may co
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
+from psconrl.learning.runtime.policy_cell import Names
 
 # Kinds of episodes played while the agent plans in the background: the last policy, which may have been exploring.
 INTERIM, EXPLORING_INTERIM = "interim", "exploring interim"
 # Kinds of episodes that gather experience, because no plan satisfies the constraints.
 EXPLORING = ("explore", "uniform", "unsettled", EXPLORING_INTERIM)
+
+
+class EventNames(NamedTuple):
+    """The names of states, actions and costs, of an agent that was made for a system."""
+
+    states: Names
+    actions: Names
+    costs: tuple[str, ...]  # the objective first
+    maximise: bool
+    at_least: tuple[str, ...]  # costs that are the negative of the named quantity, which has a lower limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +40,8 @@ class EpisodeEvent:
     episode: int  # number of the episode, from 1 on
     kind: str  # "optimal", "explore", ...
     length: int  # number of rounds
-    costs: Floats  # (m+1,) averages in this episode
-    averages: Floats  # (m+1,) averages of all rounds so far
+    costs: Floats  # (m+1,) averages in this episode; nan of a cost that is unknown in some rounds
+    averages: Floats  # (m+1,) averages of all rounds so far, likewise
     thresholds: Floats  # (m,) in force now
     value: float  # the average objective that the agent expected of this policy, as a cost; nan if none
     explored: int  # rounds so far in episodes that explored
@@ -38,6 +50,8 @@ class EpisodeEvent:
     policy: Floats | None = None  # policy played, (S, A) or (H, S, A), read-only
     visits: Ints | None = None  # (S,) rounds so far in every state
     doubts: tuple[str, ...] | None = None  # what is wrong with the structure of a system; None if none was given
+    names: EventNames | None = None  # those of the system, if the agent was made for one
+    estimates: Mapping[str, float] | None = None  # posterior means of a system's unknown parameters, by name
 
 
 Watcher = Callable[[EpisodeEvent], object]

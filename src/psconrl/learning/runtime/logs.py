@@ -9,21 +9,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from psconrl.errors import ConfigError
 from psconrl.escaping import csv_cell
 from psconrl.files import write_atomically
-from psconrl.learning.runtime.events import EpisodeEvent
+from psconrl.learning.runtime.events import EpisodeEvent, EventNames
 from psconrl.learning.runtime.policy_cell import Names, policy_cell
 
 # The costs follow, then the policy, which comes last because it is long.
 COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "planning_time", "changed")
 
 
-DOUBTS = "doubts"  # the last column, of an agent that was given the structure of a system
+DOUBTS = "doubts"  # a column after the policy, of an agent that was given the structure of a system
+ESTIMATE = "estimate of "  # before the names of a system's unknown parameters; these columns come last
+DIGITS = 6  # of an estimate
 MOST_STATES = 10  # states of a policy shown in a log
 ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
 LOGGED_SUM_TOL = 1e-9  # relative error of averages times rounds, against sums of costs over about 1e6 rounds at most
 REWARD = " [reward]"  # appended to the name of an objective that is maximised
+FLOOR = " [at least]"  # appended to the name of a quantity that has a lower limit
 
 
 class CSVLog:
@@ -38,9 +43,12 @@ class CSVLog:
     another run is refused and left unchanged.
 
     For every cost there are the average of the episode, the average so far and the limit. ``policy`` holds the actions
-    taken in the ``most_states`` most visited states, as JSON. ``states`` and ``actions`` are their names, lists or
-    ``psconrl.Labels``; without names, numbers are written. With ``maximise`` the objective is written as a reward.
-    ``psconrl monitor`` shows the file as it grows.
+    taken in the ``most_states`` most visited states, as JSON; an agent of a system adds its doubts, and the posterior
+    mean of every unknown parameter. The average of a cost that is unknown in some rounds is nan. ``states`` and
+    ``actions`` are their names, lists or ``psconrl.Labels``; without names, numbers are written. With ``maximise`` the
+    objective is written as a reward; quantities named in ``at_least``, which have lower limits, are written as they
+    are, not negated. An agent made for a system by ``of`` knows all of this. ``psconrl monitor`` shows the file as it
+    grows.
 
     >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
@@ -54,10 +62,11 @@ class CSVLog:
         actions: Names = None,
         most_states: int = MOST_STATES,
         maximise: bool = False,
+        at_least: Sequence[str] = (),
     ) -> None:
         self.path = Path(path)
         self._names = cost_names
-        self._maximise = maximise
+        self._maximise, self._at_least = maximise, frozenset(at_least)
         self._states, self._actions, self._most_states = states, actions, most_states
         self._begun = False
         self._expected: list[bytes] = []  # lines of an old file that a run repeated from the beginning must match
@@ -66,27 +75,38 @@ class CSVLog:
     def __call__(self, event: EpisodeEvent) -> None:
         """Write the line of an episode."""
         self._check(True)
+        self._take_names(event.names)
         names = _names(self._names, event)
         facts = [getattr(event, column) for column in COLUMNS]
         facts[KIND] = " ".join(str(facts[KIND]).split())
-        costs, averages = event.costs.tolist(), event.averages.tolist()
-        if self._maximise:
-            names[0] += REWARD
-            facts[VALUE], costs[0], averages[0] = -facts[VALUE], -costs[0], -averages[0]
-        numbers = [*costs, *averages, *event.thresholds.tolist()]
+        signs = np.array([self._maximise, *(name in self._at_least for name in names[1:])]) * -2.0 + 1.0
+        facts[VALUE] = float(signs[0] * facts[VALUE])
+        names = [name + mark for name, mark in zip(names, np.where(signs < 0, _marks(len(names)), ""), strict=True)]
+        numbers = np.concatenate([signs * event.costs, signs * event.averages, signs[1:] * event.thresholds]).tolist()
         policy = self._policy(event)
+        doubts = [] if event.doubts is None else ["; ".join(event.doubts)]
+        estimates = {name: float(f"{mean:.{DIGITS}g}") for name, mean in (event.estimates or {}).items()}
         try:
             if not self._begun:
-                self._begin(header(names, event.doubts is not None), facts, numbers)
+                self._begin(header(names, event.doubts is not None, tuple(estimates)), facts, numbers)
                 self._begun = True
             if self._expected:
                 self._check(_repeats(self._expected.pop(0), facts, numbers))
                 return
             with self.path.open("ab") as f:
-                f.write(_line([*facts, *numbers, policy, *([] if event.doubts is None else ["; ".join(event.doubts)])]))
+                f.write(_line([*facts, *numbers, policy, *doubts, *estimates.values()]))
         except OSError as error:
             self._begun = False  # half a line may have been written: check the file before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
+
+    def _take_names(self, names: EventNames | None) -> None:
+        """Use the names of the agent's system for all that were not given."""
+        if names is None:
+            return
+        if self._names is None:
+            self._names, self._maximise, self._at_least = names.costs, names.maximise, frozenset(names.at_least)
+        self._states = names.states if self._states is None else self._states
+        self._actions = names.actions if self._actions is None else self._actions
 
     def _policy(self, event: EpisodeEvent) -> str:
         if event.policy is None or event.visits is None:
@@ -124,10 +144,17 @@ class CSVLog:
             )
 
 
-def header(names: Sequence[str], doubts: bool = False) -> list[str]:
-    """Return the first line of a log, for costs with these names, and with a column for doubts about a structure."""
+def _marks(n: int) -> list[str]:
+    return [REWARD, *[FLOOR] * (n - 1)]
+
+
+def header(names: Sequence[str], doubts: bool = False, estimates: Sequence[str] = ()) -> list[str]:
+    """Return the first line of a log, for costs with these names.
+
+    ``doubts``: whether there is a column for doubts about a structure; ``estimates``: names of its unknown parameters.
+    """
     columns = [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:]), "policy"]
-    return [*columns, DOUBTS] if doubts else columns
+    return [*columns, *([DOUBTS] if doubts else []), *(ESTIMATE + name for name in estimates)]
 
 
 def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
@@ -154,11 +181,11 @@ def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
 
 
 def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
-    """Return True if the line is that of this episode, ignoring planning time, change of policy and policy."""
-    own, cells = _cells(_line([*facts, *numbers, ""])), _cells(line)
+    """Return True if the line is that of this episode, ignoring planning time, change of policy and what follows."""
+    own, cells = _cells(_line([*facts, *numbers])), _cells(line)
     timed = {COLUMNS.index("planning_time"), COLUMNS.index("changed")}
-    compared = [k for k in range(len(own) - 1) if k not in timed]
-    return len(cells) == len(own) and all(own[k] == cells[k] for k in compared)
+    compared = [k for k in range(len(own)) if k not in timed]
+    return len(cells) > len(own) and all(own[k] == cells[k] for k in compared)
 
 
 class TensorBoardLog:
@@ -190,6 +217,7 @@ class TensorBoardLog:
         }
         for group, values in (("in the episode", event.costs), ("so far", event.averages)):
             points |= {f"{group}/{name}": value for name, value in zip(names, values, strict=True)}
+        points |= {f"estimate/{name}": mean for name, mean in (event.estimates or {}).items()}
         points |= {f"limit/{name}": value for name, value in zip(names[1:], event.thresholds, strict=True)}
         for tag, value in points.items():
             if value == value:  # unknown values, as that of an exploring episode, are nan and not written

@@ -20,7 +20,7 @@ from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
 from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
-from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, Watcher, Watchers, share_changed
+from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, EventNames, Watcher, Watchers, share_changed
 from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
@@ -71,6 +71,14 @@ class Player(ABC):
 
     def doubts(self) -> tuple[str, ...] | None:
         """Return what is wrong with the structure of a system that the agent was given; None if it was given none."""
+        return None
+
+    def event_names(self) -> EventNames | None:
+        """Return the names of the system that the agent was made for; None if it was made for none."""
+        return None
+
+    def estimated_means(self) -> dict[str, float] | None:
+        """Return approximate posterior means of a system's unknown parameters; None if the agent was given none."""
         return None
 
     def __repr__(self) -> str:
@@ -254,8 +262,8 @@ class Player(ABC):
             episode=self.episodes,
             kind=played.episode.kind,
             length=record.steps,
-            costs=record.cost_sums.sum(axis=1) / record.steps,
-            averages=self.counts.cost_sums.sum(axis=1) / np.maximum(self.counts.visits.sum(), 1),
+            costs=record.averages(),
+            averages=self.counts.averages(),
             thresholds=self.thresholds.copy(),
             value=played.episode.value,
             explored=self.explored,
@@ -264,6 +272,8 @@ class Player(ABC):
             policy=policy,
             visits=self.counts.pairs.sum(axis=1),
             doubts=self.doubts(),
+            names=self.event_names(),
+            estimates=self.estimated_means(),
         )
 
     def act(self, state: int) -> int:
@@ -297,17 +307,21 @@ class Player(ABC):
             raise AgentError("observe was called before act")
         self._check_state(next_state, "next_state")
         self._check_action(action)
+        current.enter(int(action), int(next_state), self._cost_vector(costs))
+        if current.interim and not current.is_full():
+            self._background.go_on(self._planned, self._memory)
+            return self._background.look()
+        return current.is_full()
+
+    def _cost_vector(self, costs: ArrayLike) -> Floats:
+        """Return the costs (m+1,) of a round after a check."""
         vector = np.atleast_1d(as_costs(costs, "costs"))
         if vector.shape != (self.n_costs,):
             raise AgentError(
                 f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "
                 f"got {vector.size}"
             )
-        current.enter(int(action), int(next_state), vector)
-        if current.interim and not current.is_full():
-            self._background.go_on(self._planned, self._memory)
-            return self._background.look()
-        return current.is_full()
+        return vector
 
     def _check_action(self, action: int) -> None:
         if not is_index(action, self.n_actions):

@@ -1,28 +1,20 @@
 r"""Explanation of a plan's action in a state: what each action would change in every cost, and at the shadow prices.
 
 Playing action a once in state s and then following the plan changes the total of cost i over all future rounds by the
-advantage
-
-.. math:: A_i(s, a) = c_i(s, a) - g_i + \sum_t P(t | s, a)\, h_i(t) - h_i(s)
-
-with the exact gain g and bias h of the plan's policy. At the shadow prices :math:`\lambda` the sum
+advantage :math:`A_i(s, a)` of ``continuation``. At the shadow prices :math:`\lambda` the sum
 :math:`A_0 + \sum_i \lambda_i A_i` is zero for the actions of an optimal plan and nowhere negative (Altman 1999,
-chapter 4).
+chapter 4). Where the plan is not the best, since it never gets there, it is followed as its prices suggest.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from psconrl.arrays import Floats, Ints
-from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.names import Names
+from psconrl.planning.analysis.continuation import effects
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
-from psconrl.planning.tolerances import SAME_GAIN
-from psconrl.products import product
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,24 +73,16 @@ def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanati
     need_model(cmdp, "explain")
     s = cmdp.names.state_number(state, cmdp.n_states)
     followed = (plan(cmdp) if best is None else best).required()
-    exact = evaluate(cmdp, followed.policy)
-    actions = np.flatnonzero(cmdp.available[s])
-    rows = cmdp.transition.rows(s * cmdp.n_actions + actions)  # (K, S)
-    averages = product(rows, exact.gains.T) - exact.gains[:, s]
-    scale = np.maximum(np.ptp(cmdp.costs.reshape(len(cmdp.costs), -1), axis=1), np.abs(exact.gains[:, s]))
-    averages[np.abs(averages) <= SAME_GAIN * scale] = 0.0
-    changes = cmdp.costs[:, s, actions].T - exact.gains[:, s] + product(rows, exact.biases.T) - exact.biases[:, s]
-    worth = product(changes, np.concatenate([[1.0], followed.multipliers]))
-    order = np.argsort(np.where(followed.policy[s, actions] > 0, -np.inf, worth), kind="stable")
+    found = effects(cmdp, followed, s)
     return Explanation(
         s,
-        float(exact.occupancy[s].sum()),
-        actions[order],
-        followed.policy[s, actions][order],
-        changes[order],
+        found.share,
+        found.actions[found.order],
+        found.probabilities[found.order],
+        found.changes[found.order],
         followed.multipliers,
-        worth[order],
-        averages[order],
+        found.worth[found.order],
+        found.average_changes[found.order],
         cmdp.names,
         followed.proven,
         followed.mixture is not None,

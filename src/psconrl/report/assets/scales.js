@@ -100,6 +100,7 @@ function makeScale(kind, unit, [a, b], [p, q]) {
 
 /* Pad a range of transformed values; an axis that nearly reaches zero starts there. */
 function widen([a, b], kind, share, nearZero) {
+  if (a === 0 && b === 0 && kind === "linear") return [0, 1];
   if (a === b) {
     const half = kind === "linear" ? Math.abs(a) * 0.1 || 1 : 0.5;
     return [a - half, b + half];

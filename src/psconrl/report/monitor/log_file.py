@@ -16,7 +16,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
-from psconrl.learning.runtime.logs import COLUMNS, DOUBTS, header
+from psconrl.learning.runtime.logs import COLUMNS, DOUBTS, ESTIMATE, FLOOR, header
 from psconrl.learning.runtime.watchdog import Alarm, Watchdog
 
 READ_BYTES = 1 << 22  # bytes read at once
@@ -38,6 +38,8 @@ class LogFile:
         self.unread = 0  # lines that are not episodes
         self.doubts = ""  # of the last episode, about the structure of a system
         self._has_doubts = False
+        self.parameters: list[str] = []  # unknown ones of a system
+        self._estimates = array("d")  # their posterior means, one row per episode
         self._watchdog: Watchdog | None = None
         self._watched = 0  # episodes that the watchdog has seen
         self._numbers = array("d")  # one row per episode
@@ -80,10 +82,14 @@ class LogFile:
 
     def _read_header(self, cells: list[str]) -> list[str]:
         """Return the names of the costs."""
-        self._has_doubts = cells[-1:] == [DOUBTS]
-        costs = cells[len(COLUMNS) : -2 if self._has_doubts else -1]
+        own = list(cells)
+        while own and own[-1].startswith(ESTIMATE):
+            own.pop()
+        self.parameters = [cell.removeprefix(ESTIMATE) for cell in cells[len(own) :]]
+        self._has_doubts = own[-1:] == [DOUBTS]
+        costs = own[len(COLUMNS) : -2 if self._has_doubts else -1]
         names = costs[: (len(costs) + 1) // 3]
-        if not names or header(names, self._has_doubts) != cells:
+        if not names or header(names, self._has_doubts, self.parameters) != cells:
             raise self._foreign()
         return names
 
@@ -93,8 +99,9 @@ class LogFile:
         )
 
     def _add(self, row: list[str]) -> None:
+        estimates = [row.pop() for _ in self.parameters if row][::-1]
         doubts = row.pop() if self._has_doubts and row else ""
-        if len(row) != len(COLUMNS) + 3 * len(self.cost_names):
+        if len(row) != len(COLUMNS) + 3 * len(self.cost_names) or len(estimates) != len(self.parameters):
             self.unread += 1
             return
         facts = dict(zip(COLUMNS, row, strict=False))
@@ -102,6 +109,7 @@ class LogFile:
         try:
             numbers = [float(facts[column]) for column in FACTS]
             numbers += map(float, row[len(COLUMNS) : -1])
+            known = [float(estimate) for estimate in estimates]
         except ValueError:
             self.unread += 1
             return
@@ -113,6 +121,7 @@ class LogFile:
         self._numbers.extend(numbers)
         self.kinds.append(kind)
         self.doubts = doubts
+        self._estimates.extend(known)
         self._last_policy = row[-1]
         if len(self.kinds) % self._every == 0:
             self._policies.append((episode, end, row[-1]))
@@ -124,15 +133,29 @@ class LogFile:
         width = len(FACTS) + 3 * len(self.cost_names) - 1
         while self.kinds and (self._numbers[1 - width] >= episode or self._numbers[-width] >= end):
             del self._numbers[-width:]
+            del self._estimates[len(self._estimates) - len(self.parameters) :]
             self.kinds.pop()
             self._watchdog = None  # it has seen lines that are dropped now
         while self._policies and (self._policies[-1][0] >= episode or self._policies[-1][1] >= end):
             self._policies.pop()
 
+    @property
+    def estimates(self) -> dict[str, Floats]:
+        """The posterior means of the unknown parameters of a system after every episode, by name."""
+        table = np.array(self._estimates).reshape(len(self), len(self.parameters))
+        return dict(zip(self.parameters, table.T, strict=True))
+
+    def is_floor(self, i: int) -> bool:
+        """Whether a cost is a quantity with a lower limit."""
+        return self.cost_names[i].endswith(FLOOR)
+
     def alarms(self) -> list[Alarm]:
         """Return the alarms of a watchdog on the run so far."""
+        names = [name.removesuffix(FLOOR) for name in self.cost_names[1:]]
+        signs = np.array([1.0, *(-1.0 if self.is_floor(i) else 1.0 for i in range(1, len(self.cost_names)))])
         if self._watchdog is None:
-            self._watchdog, self._watched = Watchdog(self.cost_names[1:], lambda alarm: None), 0
+            floors = [name for name, sign in zip(names, signs[1:], strict=True) if sign < 0]
+            self._watchdog, self._watched = Watchdog(names, lambda alarm: None, floors), 0
         q, first = len(self.cost_names), len(FACTS)
         width = first + 3 * q - 1
         for k in range(self._watched, len(self)):
@@ -145,9 +168,9 @@ class LogFile:
                     int(facts["episode"]),
                     self.kinds[k],
                     int(facts["length"]),
-                    costs,
-                    averages,
-                    limits,
+                    signs * costs,
+                    signs * averages,
+                    signs[1:] * limits,
                     facts["value"],
                     int(facts["explored"]),
                 )

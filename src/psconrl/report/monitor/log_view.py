@@ -1,5 +1,6 @@
 """Contents of the monitor for a log of episodes: averages against limits, exploration, planning time, the policy."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.learning.runtime.logs import REWARD
+from psconrl.learning.runtime.logs import FLOOR, REWARD
 from psconrl.learning.runtime.policy_cell import StatePolicy, read_policy_cell
 from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.monitor.log_file import Episodes, LogFile
@@ -19,10 +20,10 @@ LOG_POINTS = 240  # points of a curve
 MOST_ALARMS = 3  # alarms shown, the latest ones
 MOMENTS = 120  # moments at which the policy is shown
 COLOURED = 7  # the most frequent actions have a colour; the others are grey, with their name in a tooltip
-RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST = (
-    "running average", "since the start", "expected by the agent", "limit", "longest of them",
+RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST, ESTIMATED = (
+    "running average", "since the start", "expected by the agent", "limit", "longest of them", "estimate",
 )  # fmt: skip
-SERIES = (RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST)
+SERIES = (RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST, ESTIMATED)
 
 
 def log_contents(log: LogFile) -> dict[str, Any]:
@@ -32,10 +33,10 @@ def log_contents(log: LogFile) -> dict[str, Any]:
     episodes = log.episodes()
     window = window_for(int(episodes.ends[-1]))
     at = _shown(episodes.ends)
-    notes = [f"Watchdog: {alarm}." for alarm in log.alarms()[-MOST_ALARMS:]]
-    notes += [f"What the agent was given is wrong: {log.doubts}."] if log.doubts else []
-    notes += [f"Running averages are over the last {window:,} rounds, in whole episodes."]
-    panels = _panels(log.cost_names, episodes, at, window)
+    warnings = [f"What the agent was given is wrong: {log.doubts}."] if log.doubts else []
+    warnings += [f"Watchdog: {alarm}." for alarm in log.alarms()[-MOST_ALARMS:]]
+    notes = [f"Running averages are over the last {window:,} rounds, in whole episodes."]
+    panels = [*_panels(log.cost_names, episodes, at, window), *_estimate_panels(log, episodes, at)]
     if any(panel["range"] for panel in panels):
         notes.append("Triangles mark spikes that are cut off; the line above the chart has their size.")
     if log.unread:
@@ -44,10 +45,16 @@ def log_contents(log: LogFile) -> dict[str, Any]:
         "state": "log",
         "looks": packed_looks({name: nth_look(k) for k, name in enumerate(SERIES)}),
         "facts": _facts(log, episodes),
+        "warnings": warnings,
         "notes": notes,
         "sections": [{"name": "", "panels": panels, "tables": []}],
         "policy": _policy(episodes),
     }
+
+
+def bare(name: str) -> str:
+    """Return the name of a cost without the mark of a reward or of a lower limit."""
+    return name.removesuffix(REWARD).removesuffix(FLOOR)
 
 
 def _shown(ends: Ints) -> Ints:
@@ -71,10 +78,19 @@ def _facts(log: LogFile, episodes: Episodes) -> list[list[str]]:
         facts.append(["planning time", f"{planned.sum():.3g} s in total, {planned.max():.2g} s at most"])
     expected = episodes.value[np.isfinite(episodes.value)]
     known = f" (expected {expected[-1]:.4g})" if expected.size else ""
-    facts.append([log.cost_names[0].removesuffix(REWARD), f"{episodes.averages[-1, 0]:.4g}{known}"])
-    for name, average, limit in zip(log.cost_names[1:], episodes.averages[-1, 1:], episodes.limits[-1], strict=True):
-        facts.append([name, f"{average:.4g} (limit {limit:.4g}{', exceeded' if average > limit else ''})"])
+    facts.append([bare(log.cost_names[0]), f"{_number(episodes.averages[-1, 0])}{known}"])
+    limited = zip(log.cost_names[1:], episodes.averages[-1, 1:], episodes.limits[-1], strict=True)
+    for name, average, limit in limited:
+        floor = name.endswith(FLOOR)
+        missed = (", not reached" if average < limit else "") if floor else ", exceeded" if average > limit else ""
+        shown = f"{_number(average)} ({'at least' if floor else 'limit'} {limit:.4g}{missed})"
+        facts.append([bare(name), shown])
     return facts
+
+
+def _number(average: float) -> str:
+    """Return an average as text; that of a cost that was not always known is nan."""
+    return "unknown" if math.isnan(average) else f"{average:.4g}"
 
 
 def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> list[dict[str, Any]]:
@@ -95,8 +111,9 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
         else:
             series[LIMIT] = episodes.limits[at, i - 1]
         better = "more" if name.endswith(REWARD) else "less"
-        unit = f"average ({better} is better)" if i == 0 else "average"
-        panels.append(_panel(name.removesuffix(REWARD), unit, lines, episodes.ends[at], series))
+        limited = "average (at least its limit)" if name.endswith(FLOOR) else "average"
+        unit = f"average ({better} is better)" if i == 0 else limited
+        panels.append(_panel(bare(name), unit, lines, episodes.ends[at], series))
     shares = {
         RECENT: recent(episodes.exploring.astype(np.float64)),
         SINCE_START: (episodes.explored / episodes.ends)[at],
@@ -112,6 +129,15 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
     unit = "share of the rounds in which the previous policy would have acted differently"
     panels.append(_panel("Change of policy", unit, [], episodes.ends[at], changes))
     return [panel for panel in panels if panel["series"]]
+
+
+def _estimate_panels(log: LogFile, episodes: Episodes, at: Ints) -> list[dict[str, Any]]:
+    """Return one panel per unknown parameter of a system: its posterior mean over time."""
+    found = (
+        _panel(f"Estimate of {name}", "posterior mean", [], episodes.ends[at], {ESTIMATED: means[at]})
+        for name, means in log.estimates.items()
+    )
+    return [panel for panel in found if panel["series"]]
 
 
 def _panel(

@@ -75,6 +75,7 @@ function show(contents) {
   head.replaceChildren(...[
     el("h1", {}, title), contents.title && el("p", { class: "meta" }, text(contents.file)), status,
     factsOf(contents.facts),
+    ...list(contents.warnings).map((line) => el("p", { class: "warning" }, text(line))),
   ].filter(Boolean));
   if (contents.message) {
     outline = "";

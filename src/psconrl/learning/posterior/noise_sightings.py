@@ -1,0 +1,192 @@
+"""What was seen of every noise, by pair of state and action: sets of values that held the value of the noise.
+
+A round reveals a *row* of a noise: the context of the noise, and a set of its values. Which sets may be revealed is
+known before the noise is drawn, as for the views of ``noise_views``; the sets of a pair do not overlap. Events are
+binary noises, one each: a round reveals whether an event happened if no other event of its context leads to the same
+state.
+
+Where costs were given, the sets are those that next state and costs reveal. Where some noises were reported, these are
+seen in full; what the round reveals of the others depends on the values reported, and is left out.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
+from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.noise_views import EVENTS, NoiseView, NoiseViews, noise_names
+from psconrl.systems.randomness import IndependentNoise
+from psconrl.systems.structure import Structure
+from psconrl.systems.vocabulary import Vocabulary
+
+
+class SightedRow(NamedTuple):
+    """A set of values of a noise that may be seen in a context of this noise."""
+
+    context: int
+    view: tuple[int, ...]  # the partition that the set belongs to, as in ``NoiseView``; empty if a report revealed it
+    values: tuple[int, ...]
+
+
+class Sightings(NamedTuple):
+    """How often every row of a noise was seen in every pair, where it was seen at all."""
+
+    pairs: Ints
+    rows: Ints  # places in the list of rows
+    times: Floats
+
+
+class NoiseSightings:
+    """The rows of all noises that have been seen so far. The lists of rows grow, and old rows keep their places.
+
+    ``events``: names of the events, if the system has events. ``words``: as of ``NoiseViews``.
+    """
+
+    def __init__(self, structure: Structure, events: tuple[str, ...] = (), words: Vocabulary | None = None) -> None:
+        self._structure = structure
+        self._of_events = not isinstance(structure.randomness, IndependentNoise)
+        self._views = NoiseViews(structure, noise_names(structure.randomness), words)
+        self.names = events if self._of_events else tuple(self._views.names)
+        self.rows: dict[str, list[SightedRow]] = {name: [] for name in self.names}
+        self._places: dict[str, dict[SightedRow, int]] = {name: {} for name in self.names}
+        self._forget()
+
+    def _forget(self) -> None:
+        empty = np.empty(0, dtype=np.int64)
+        self._numbers = empty
+        self._row_of: dict[str, Ints] = dict.fromkeys(self.names, empty)  # of every transition; -1: reveals nothing
+        self._reported: list[list[int]] = [[], [], []]  # numbers of the transitions of rounds with reports, by kind
+        self._report_rows: dict[str, list[list[int]]] = {name: [[], [], []] for name in self.names}
+
+    def of(self, counts: Counts) -> dict[str, Sightings]:
+        """Return what was seen, by noise."""
+        self._read_transitions(counts.tally.numbers)
+        kinds = counts.noise.times, counts.noise.paid, counts.noise.named
+        self._read_reports(*kinds)
+        reported = np.array([number for numbers in self._reported for number in numbers], dtype=np.int64)
+        report_times = np.array([n for kind in kinds for n in kind.values()], dtype=np.float64)
+        ticks = np.array([number for (number,) in counts.noise.ticks], dtype=np.int64)
+        tick_times = np.array(list(counts.noise.ticks.values()), dtype=np.float64)
+        times = counts.tally.times.astype(np.float64)
+        for left_out, weights in ((reported, report_times), (ticks, tick_times)):
+            if left_out.size:
+                times -= np.bincount(np.searchsorted(self._numbers, left_out), weights=weights, minlength=times.size)
+        S = self._structure.n_states
+        numbers = np.concatenate([self._numbers, reported])
+        all_times = np.concatenate([times, report_times])
+        found = {}
+        for name in self.names:
+            of_reports = np.array([row for rows in self._report_rows[name] for row in rows], dtype=np.int64)
+            rows = np.concatenate([self._row_of[name], of_reports])
+            kept = (rows >= 0) & (all_times > 0.0)
+            found[name] = Sightings(numbers[kept] // S, rows[kept], all_times[kept])
+        return found
+
+    def _place(self, name: str, row: SightedRow) -> int:
+        places = self._places[name]
+        if row not in places:
+            places[row] = len(self.rows[name])
+            self.rows[name].append(row)
+        return places[row]
+
+    # Transitions.
+
+    def _read_transitions(self, numbers: Ints) -> None:
+        """Find the rows of the transitions that are new."""
+        if numbers.size == self._numbers.size:
+            return
+        at = np.searchsorted(numbers, self._numbers)
+        new = np.ones(numbers.size, dtype=bool)
+        new[at] = False
+        pairs, following = np.divmod(numbers[new], self._structure.n_states)
+        outcomes = self._views.explained(pairs, following)
+        classes = self._views.classes[pairs]
+        for k, name in enumerate(self.names):
+            merged = np.empty(numbers.size, dtype=np.int64)
+            merged[at] = self._row_of[name]
+            values = self._event_values(k, classes, outcomes) if self._of_events else self._values(name, outcomes)
+            merged[new] = self._rows_of(name, k, classes, values)
+            self._row_of[name] = merged
+        self._numbers = numbers.copy()
+
+    def _values(self, name: str, outcomes: Ints) -> Ints:
+        """Return the values of a noise in some joint outcomes; -1 for none."""
+        return np.where(outcomes >= 0, self._views.values[name][outcomes], -1)
+
+    def _event_values(self, event: int, classes: Ints, outcomes: Ints) -> Ints:
+        """Return whether an event is the first that explains each transition; -1 for none."""
+        return np.where(outcomes >= 0, outcomes == event, -1)
+
+    def _rows_of(self, name: str, place: int, classes: Ints, values: Ints) -> Ints:
+        """Return the rows of some transitions, given their classes and the values in the first outcome explaining."""
+        size = 2 if self._of_events else self._structure.randomness.sizes[place]
+        codes, back = np.unique(np.where(values >= 0, classes * size + values, -1), return_inverse=True)
+        rows = []
+        for code in codes.tolist():
+            row = None if code < 0 else self._row(name, place, code // size, code % size)
+            rows.append(-1 if row is None else self._place(name, row))
+        return np.array(rows, dtype=np.int64)[back.ravel()]
+
+    def _row(self, name: str, place: int, number: int, value: int) -> SightedRow | None:
+        """Return the row that a value of a noise is in, in a class of pairs; None if it is the only one."""
+        own = self._views.of_class(number)[EVENTS if self._of_events else name]
+        if self._of_events:
+            return self._row_in(own, 0, place, place if value else -1, in_full=False)
+        return self._row_in(own, own.blocks[value], place, -1, in_full=False)
+
+    # Rounds in which noise or costs were seen.
+
+    def _read_reports(self, *kinds: dict[tuple[int, ...], int]) -> None:
+        """Find the rows of the reports that are new, which are the last of each kind."""
+        times, paid, named = (list(kind)[len(known) :] for kind, known in zip(kinds, self._reported, strict=True))
+        S = self._structure.n_states
+        for number, bits, *cells in times:
+            self._note(0, number, cells, self._views.reported(number // S, bits, cells), in_full=True)
+        for number, *cells in paid:
+            self._note(1, number, cells, self._views.paid(number // S, None, cells), in_full=False)
+        for number, bits, *cells in named:
+            self._note(2, number, cells, self._views.paid(number // S, bits, cells), in_full=False)
+
+    def _note(
+        self, kind: int, number: int, cells: list[int], seen: Iterable[tuple[str, NoiseView, int]], in_full: bool
+    ) -> None:
+        """Note the rows that a round revealed."""
+        self._reported[kind].append(number)
+        views = {name: (view, block) for name, view, block in seen}
+        for place, name in enumerate(self.names):
+            found = views.get(EVENTS if self._of_events else name)
+            outcome = cells[0] % self._structure.randomness.n_outcomes if cells else -1
+            row = None if found is None else self._row_in(found[0], found[1], place, outcome, in_full)
+            self._report_rows[name][kind].append(-1 if row is None else self._place(name, row))
+
+    def _row_in(self, view: NoiseView, block: int, place: int, outcome: int, in_full: bool) -> SightedRow | None:
+        """Return the row of a set of a view; None if it reveals nothing."""
+        blocks = np.array(view.blocks)
+        if self._of_events:
+            alone = blocks[place] >= 0 and int((blocks == blocks[place]).sum()) == 1
+            return SightedRow(view.context, (), (int(outcome == place),)) if alone else None
+        if np.unique(blocks[blocks >= 0]).size < 2:
+            return None
+        values = tuple(np.flatnonzero(blocks == block).tolist())
+        return SightedRow(view.context, () if in_full else view.blocks, values)
+
+    def state(self) -> dict[str, Any]:
+        """Return the rows of all noises, as lists of whole numbers."""
+        return {
+            name: [[row.context, len(row.view), *row.view, *row.values] for row in rows]
+            for name, rows in self.rows.items()
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self._forget()
+        for name in self.names:
+            self.rows[name], self._places[name] = [], {}
+            for context, n, *rest in state[name]:
+                row = SightedRow(int(context), tuple(map(int, rest[: int(n)])), tuple(map(int, rest[int(n) :])))
+                if not row.values or min(row.values) < 0 or row in self._places[name]:
+                    raise AgentError(f"the rows of {name!r} are damaged")
+                self._place(name, row)

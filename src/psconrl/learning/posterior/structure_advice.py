@@ -1,0 +1,95 @@
+"""What a doubt about a noise says: what was found, and what to write instead."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psconrl.arrays import Bools, Floats
+from psconrl.systems.noise import Bernoulli, Binomial, Poisson
+from psconrl.systems.noise_base import Noise
+
+MOST_SHOWN = 4  # values of a variable
+
+
+def dependence_text(
+    name: str, noise: Noise | None, variable: str, values: Sequence[Any], times: Floats, estimates: Floats | None
+) -> str:
+    """Say that a noise, or an event, depends on a variable; ``times``: how often it was seen at each value."""
+    shown = ""
+    seen = np.flatnonzero(times > 0.0)
+    if estimates is not None and seen.size:
+        most = np.sort(seen[np.argsort(-times[seen], kind="stable")][:MOST_SHOWN])
+        shown = f" ({', '.join(f'{estimates[i]:.2g} at {values[i]}' for i in most)})"
+    one = repr(values[int(seen[0])] if seen.size else values[0])
+    return (
+        f"{name} depends on {variable}{shown}: give it one parameter for each {variable}, {_how(noise, variable, one)}"
+    )
+
+
+def _how(noise: Noise | None, variable: str, value: str) -> str:
+    """Say how to write one parameter for each value of a variable."""
+    condition = f"{variable} == {value}"
+    if noise is None:
+        return f'as one event for each, with when="{condition}"'
+    if noise.prior is None:
+        return f"as an expression of {variable}, or as one noise for each with a prior, of which the rules use one"
+    if isinstance(noise, Bernoulli):
+        return f'as one noise for each, Bernoulli(..., when="{condition}"), and use their sum'
+    if isinstance(noise, Binomial):
+        return f'as one noise for each, Binomial("... if {condition} else 0", ...), and use their sum'
+    if isinstance(noise, Poisson):
+        return f'as one noise for each, Poisson(..., times="{condition}"), and use their sum'
+    return "as one noise for each, of which the rules use the one that applies"
+
+
+def changed_text(name: str, round_: int, estimates: Floats | None) -> str:
+    """Say that a noise, or an event, changed; ``estimates``: before and after."""
+    shown = "" if estimates is None else f" (from {estimates[0]:.3g} to {estimates[1]:.3g})"
+    return (
+        f"{name} changed over time, at about round {round_:,}{shown}: begin again with a new agent, or add what it "
+        "depends on, such as a season, to the state"
+    )
+
+
+def value_text(name: str, noise: Noise | None, estimates: Floats | None) -> str:
+    """Say that a known parameter of a noise, or the rate of an event, is another."""
+    what = "rate" if noise is None else noise.parameter_name
+    shown = "" if estimates is None else f", but about {estimates[0]:.3g}"
+    return f"{what} of {name} is not as given{shown}: correct it, or give a prior to learn it"
+
+
+def correlation_text(name: str, values: NDArray[Any], other: str, by: NDArray[Any], times: Floats) -> str:
+    """Say that two noises depend on each other; ``times``: how often each value of ``by`` (rows) came with each value.
+
+    The remedy is one noise whose values number the pairs of values.
+    """
+    groups = _groups(by, times.sum(axis=1))
+    shares = np.array([times[of].sum(axis=0) / times[of].sum() for _, of in groups])
+    if values.dtype.kind == "U":
+        k = int(np.ptp(shares, axis=0).argmax())
+        what, numbers = f"{values[k]} in a share of", shares[:, k]
+    else:
+        what, numbers = "on average", (shares * values).sum(axis=1)
+    shown = ", ".join(f"{x:.2g} when {other} is {at}" for x, (at, _) in zip(numbers, groups, strict=True))
+    counted = all(each.dtype.kind != "U" and (each == np.arange(each.size)).all() for each in (values, by))
+    return (
+        f"{name} and {other} depend on each other ({name} is {what} {shown}): make them one noise, "
+        f"both=Categorical(range({values.size * by.size}), prior=1), of which both // {by.size} is "
+        f"{name if counted else f'the place of the value of {name}'} and both % {by.size} is "
+        f"{other if counted else f'that of {other}'}; or, if one of them is known before the round, make it part of "
+        "the state"
+    )
+
+
+def _groups(by: NDArray[Any], times: Floats) -> list[tuple[str, Bools]]:
+    """Return the values that were seen, the most frequent texts, or two groups of more numbers than can be shown."""
+    seen = np.flatnonzero(times > 0.0)
+    if seen.size <= MOST_SHOWN or by.dtype.kind == "U":
+        most = np.sort(seen[np.argsort(-times[seen], kind="stable")][:MOST_SHOWN])
+        return [(str(by[i]), np.arange(by.size) == i) for i in most]
+    ordered = seen[np.argsort(by[seen], kind="stable")]
+    below = np.cumsum(times[ordered])[:-1] / times.sum()
+    cut = by[ordered[int(np.abs(below - 0.5).argmin())]]
+    return [(f"at most {cut}", by <= cut), (f"above {cut}", by > cut)]

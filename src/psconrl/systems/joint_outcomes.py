@@ -1,0 +1,55 @@
+"""All combinations of the outcomes of several noises, and what they do to the state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psconrl.caps import need
+from psconrl.errors import ModelError
+from psconrl.systems.functions import Rule
+from psconrl.systems.variables import Space
+
+
+@dataclass(frozen=True, eq=False)
+class JointOutcomes:
+    """The joint outcomes of all noises: the value of every noise in each of them."""
+
+    values: Mapping[str, NDArray[Any]]  # (W,) each
+    size: int
+
+    @classmethod
+    def of(cls, values: Mapping[str, NDArray[Any]]) -> "JointOutcomes":
+        """Return all combinations, the last noise running fastest."""
+        shape = tuple(len(v) for v in values.values())
+        size = prod(shape)
+        need(8.0 * size * (len(shape) + 1), f"{size:.3g} joint outcomes of {', '.join(values)}", ModelError)
+        places = np.unravel_index(np.arange(size), shape) if shape else ()
+        return cls({name: v[place] for (name, v), place in zip(values.items(), places, strict=True)}, size)
+
+
+def next_values(
+    step: Mapping[str, Rule] | Rule, states: Space, columns: Mapping[str, NDArray[Any]], size: int, what: str
+) -> dict[str, NDArray[Any]]:
+    """Return the variables of the next state at some points; those that a table does not name keep their values."""
+    if isinstance(step, Rule):
+        returned = step(columns, size)
+        if not isinstance(returned, Mapping):
+            raise ModelError(f"{what} must return a table of the next state's variables; got {returned[0].item()!r}")
+        for name in states.names:
+            if name not in returned:
+                raise ModelError(f"{what} must return all variables of the state; {name!r} is missing")
+        for name in returned:
+            if name not in states.names:
+                raise ModelError(f"{what} returns {name!r}, which is no variable of the state")
+        return dict(returned)
+    found = {name: step[name](columns, size) if name in step else columns[name] for name in states.names}
+    for name, values in found.items():
+        if isinstance(values, Mapping):
+            raise ModelError(
+                f"the {what} of {name!r} must return a number or a text; got a table of {', '.join(values)}"
+            )
+    return found

@@ -1,0 +1,41 @@
+"""Lines of text about long work, for a progress function such as ``print``."""
+
+import time
+from collections.abc import Callable
+
+from psconrl.errors import ConfigError
+
+FIRST_AFTER_SECONDS = 2.0  # without a line
+BETWEEN_SECONDS = 1.0  # from line to line
+
+Report = Callable[[str], object]
+
+
+class Reports:
+    """Passes lines on, from two seconds on and at most one in a second; without a function, none.
+
+    >>> seconds = iter([0.0, 1.0, 2.5, 3.0])
+    >>> report = Reports(print, clock=lambda: next(seconds))
+    >>> for line in ("too early", "1,000 reachable states", "too soon"):
+    ...     report(line)
+    1,000 reachable states
+    """
+
+    def __init__(self, function: Report | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        if function is not None and not callable(function):
+            raise ConfigError(f"progress must be a function, such as print; got {function!r}")
+        self._function, self._clock = function, clock
+        self._next = clock() + FIRST_AFTER_SECONDS
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether all lines are ignored."""
+        return self._function is None
+
+    def __call__(self, line: object) -> None:
+        """Report a line, or another object by its text, unless it is too early."""
+        if self._function is not None:
+            now = self._clock()
+            if now >= self._next:
+                self._next = now + BETWEEN_SECONDS
+                self._function(str(line))

@@ -1,0 +1,44 @@
+"""Names and units of the linear limits of a system, in the words in which the limits were stated."""
+
+from collections.abc import Iterator, Mapping
+
+from psconrl.model.units import Units
+from psconrl.systems.limits import Requirement, Statement
+from psconrl.systems.prices import counted_unit, shown_number
+
+
+def row_names(statement: Statement, units: Units, given: Mapping[str, str]) -> dict[str, str]:
+    """Return how the linear limits of a statement are shown, by their own names.
+
+    The limit on E[a - 0.02 b] to which "a / b <= 2%" is equivalent is shown as "a / b over 2%". ``given``: other names,
+    by name of the linear limit, or of the limit as stated.
+
+    >>> from psconrl.systems.limits import read_statement
+    >>> statement = read_statement("c", None, ["a / b <= 2%"], frozenset("abc"))
+    >>> row_names(statement, Units(), {})
+    {'a - 0.02 * b': 'a / b over 2%'}
+    """
+    names = {}
+    for limit, number, name in _rows(statement):
+        shown = name
+        if limit.quantity.denominator is not None:
+            shown = f"{limit.name} over {shown_number(limit.quantity, number, units)}"
+        names[name] = given.get(name, given.get(limit.name, shown))
+    return names
+
+
+def row_units(statement: Statement, units: Units, given: Mapping[str, str]) -> Units:
+    """Return the units with those of the numerators of ratios, by the names that are shown."""
+    names, counted = row_names(statement, units, given), dict(units.counted)
+    for limit, _, name in _rows(statement):
+        shown, unit = names[name], counted_unit(limit.quantity, units)
+        if limit.quantity.denominator is not None and unit and shown not in (*counted, *units.levels):
+            counted[shown] = unit
+    return Units(units.round, counted, units.levels)
+
+
+def _rows(statement: Statement) -> Iterator[tuple[Requirement, float, str]]:
+    """Yield every side of the limits, with its number and the name of its linear limit."""
+    sides = [(limit, number) for limit in statement.requirements for number, _ in limit.sides]
+    for (limit, number), row in zip(sides, statement.limits(), strict=True):
+        yield limit, number, row.name
