@@ -212,7 +212,20 @@ def test_a_limit_does_not_take_the_name_of_a_cost_or_a_variable():
     assert queue(limits={"delay": "delay <= 1"}).plan().averages["delay"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("points", [0, -1, 2.5, "a", None, 10**9])
+@pytest.mark.parametrize("name", ["", " ", "a\nb", 1, (1,), "\x00"])
+def test_the_name_of_a_limit_is_a_line_of_text(name):
+    with pytest.raises(ModelError, match="the name of a limit must be a line of text"):
+        queue(limits={name: "delay <= 1"})
+    with pytest.raises(ModelError, match="the name of a limit must be a line of text"):
+        queue().with_limits({name: "delay <= 1"})
+
+
+def test_thresholds_are_a_table():
+    with pytest.raises(ModelError, match="limits must be a table of numbers by name"):
+        queue(limits=["delay <= 1"]).with_thresholds(3)
+
+
+@pytest.mark.parametrize("points", [0, -1, 2.5, "a", None, 10_001])
 def test_the_points_of_a_trade_off_are_a_number_of_points(points):
     with pytest.raises(ConfigError, match="points must be a whole number from 1 to 10,000"):
         queue(limits=["delay <= 1"]).pareto("delay", points=points)

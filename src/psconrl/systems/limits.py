@@ -176,6 +176,8 @@ def read_statement(minimise: Any, maximise: Any, limits: Any, known: frozenset[s
 
 def _checked(statement: Statement, known: frozenset[str]) -> Statement:
     for limit in statement.requirements:
+        if not (isinstance(limit.name, str) and limit.name.strip() and limit.name.isprintable()):
+            raise ModelError(f"the name of a limit must be a line of text, such as 'service'; got {limit.name!r}")
         if limit.quantity.text == statement.goal.text or limit.name == statement.goal.text:
             raise ModelError(f"{statement.goal.text!r} is the objective and cannot be limited, too")
         if limit.name in known and limit.name != limit.quantity.text:
