@@ -358,3 +358,43 @@ def test_mistakes_with_a_safe_agent_in_a_spec(old, new, said):
     text = SAFE.format(env="queue", options="{}", baseline="safest")
     with pytest.raises(ConfigError, match=said):
         check_jobs(parse_spec(text.replace(old, new)).jobs())
+
+
+RATIO = QUEUE | {
+    "noise": {"arrival": Bernoulli(Beta(1, 1)), "done": Bernoulli("0.6 if fast == 1 else 0.4")},
+    "limits": {"slow": "delay / arrival <= 3", "full": "p90(waiting) <= 3"},
+}
+
+
+def test_an_agent_knows_the_system_with_the_thresholds_that_were_given(folder):
+    """Those of ratios and percentiles change the costs of rounds, by which an agent infers the noise."""
+    System(**RATIO).save("ratio.toml")
+    System(**RATIO).with_limits({"slow": 5, "full": 2}).save("other.toml")
+    common = ("--set", "arrival=0.3", "--horizon", "150", "--seed", "3", "--save")
+    for args in (
+        ("ratio.toml", "--threshold", "slow=5", "--threshold", "full=2", *common, "a.npz"),
+        ("other.toml", *common, "b.npz"),
+    ):
+        done = run("learn", *args)
+        assert done.exit_code == 0, done.output
+    one, other = (psconrl.load_agent(name) for name in ("a.npz", "b.npz"))
+    np.testing.assert_array_equal(one.counts.cost_sums, other.counts.cost_sums)
+    np.testing.assert_array_equal(one.belief.parameters["arrival"], other.belief.parameters["arrival"])
+    assert one.event_names().costs == other.event_names().costs
+
+
+def test_a_spec_gives_an_agent_the_system_with_its_thresholds(folder, tmp_path):
+    System(**RATIO).save("ratio.toml")
+    text = SPEC.format(env="ratio.toml").replace('"knows", "psconrl", "c-ucrl"', '"knows"')
+    job = parse_spec(text + "thresholds = { slow = 5 }\n", folder=tmp_path).jobs()[0]
+    given, wanted = job.make_agent(job.environment()).belief.structure, System(**RATIO).with_limits({"slow": 5})
+    np.testing.assert_array_equal(given["fixed_costs"], wanted.structure.to_dict()["fixed_costs"])
+    assert execute(job).error == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--set", "arrival=0.3"), ("--threshold", "delay=2")], ids=["--set", "--threshold"]
+)
+def test_an_option_that_is_given_twice_is_refused(folder, option, value):
+    done = run("solve", "queue.toml", "--set", "arrival=0.3", option, value, option, value)
+    assert f"{option}: '{value.partition('=')[0]}' is given twice" in str(done.exception)

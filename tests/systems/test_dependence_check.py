@@ -15,7 +15,7 @@ from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
 from psconrl.learning.posterior.dependence_check import DependenceCheck
 from psconrl.learning.posterior.distribution_check import FALSE_ALARMS
 from psconrl.learning.posterior.joint_check import JointCheck
-from psconrl.learning.posterior.noise_families import FreeFamily, family_of
+from psconrl.learning.posterior.noise_families import FreeFamily, family_of, tilted_family
 from psconrl.learning.posterior.noise_sightings import NoiseSightings, SightedRow
 from psconrl.learning.posterior.structure_advice import dependence_text
 from psconrl.learning.posterior.structure_check import StructureCheck
@@ -409,3 +409,10 @@ def test_a_doubt_is_revised_by_much_more_evidence():
     check._causes["flip"] = "on"
     assert check._diagnosis("flip", {"on": bound, "hour": bound + math.log(99)}) == "on"
     assert check._diagnosis("flip", {"on": bound, "hour": bound + math.log(101)}) == "hour"
+
+
+@pytest.mark.parametrize("table", [[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.3, 0.7, 0.0]]])
+def test_tilts_of_distributions_with_impossible_values_are_distributions(table):
+    grid = tilted_family(np.array(table)).grid
+    assert np.allclose(grid.sum(axis=2), 1.0, rtol=0, atol=1e-12)
+    assert (grid[:, np.array(table) == 0.0] == 0.0).all()

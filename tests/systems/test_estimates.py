@@ -10,13 +10,14 @@ from scipy.stats import beta
 import psconrl
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.posterior.estimates import PRECISION, _are_precise
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.runtime.logs import CSVLog, TensorBoardLog
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import log_contents
 from psconrl.report.monitor.page import render_monitor
 from psconrl.systems.events import Event
-from psconrl.systems.noise import Bernoulli, Categorical, Poisson
+from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
 
@@ -233,3 +234,36 @@ def test_tensorboard_has_a_curve_of_every_mean(tmp_path, monkeypatch):
     agent.watch(log)
     psconrl.simulate(lamp().with_noise(switch=0.3), agent, 20, seed=2)
     assert "estimate/switch" in tags
+
+
+@pytest.mark.parametrize("odd", [53, 57])
+def test_estimates_of_a_parameter_that_is_only_known_up_to_its_mirror_image(odd):
+    """Whether two trials of probability p differ shows p and 1 - p alike: draws depend on each other for long."""
+    flips = System(
+        state={"side": 2},
+        action={"wait": 1},
+        noise={"heads": Binomial(2, Beta(1.5, 2.5))},
+        step={"side": "(side + heads) % 2"},
+        costs={"up": "side"},
+        minimise="up",
+    )
+    counts = counted(flips, [(0, 0, 1)] * odd + [(0, 0, 0)] * (120 - odd))
+    p = (np.arange(2000) + 0.5) / 2000
+    odds = 2 * p * (1 - p)
+    logs = odd * np.log(odds) + (120 - odd) * np.log(1 - odds) + 0.5 * np.log(p) + 1.5 * np.log(1 - p)
+    shares = np.exp(logs - logs.max())
+    shares /= shares.sum()
+    mean = shares @ p
+    spread = np.sqrt(shares @ (p - mean) ** 2)
+    known = Structured(flips.structure).estimates(counts)["heads"]
+    assert abs(known.mean - mean) < 4 * PRECISION * spread  # four standard errors
+    assert abs(shares[p < known.low].sum() - 0.05) < 0.04
+    assert abs(shares[p < known.high].sum() - 0.95) < 0.04
+
+
+def test_means_of_draws_that_depend_on_each_other_are_not_precise():
+    alternating = [{"p": np.array([k % 2])} for k in range(400)]
+    slow = [{"p": np.array([k // 100 % 2])} for k in range(400)]
+    assert _are_precise(alternating)
+    assert not _are_precise(slow)
+    assert not _are_precise([each | slow[k] for k, each in enumerate([{"q": np.zeros(1)}] * 400)])

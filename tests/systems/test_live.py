@@ -268,3 +268,12 @@ def test_other_agents_take_no_noise():
 def test_an_agent_of_something_else_is_refused(given):
     with pytest.raises(AgentError, match="of needs a System"):
         psconrl.PSConRL.of(given)
+
+
+def test_thresholds_that_are_given_by_name_are_those_of_the_limits_of_that_name():
+    system = shelf(limits=["sold >= 0.1", "P(shelf == 0) <= 0.5"])
+    given = {"P(shelf == 0)": 0.4, "sold": 0.2}
+    assert psconrl.PSConRL.of(system, thresholds=given, seed=1).thresholds.tolist() == [-0.2, 0.4]
+    assert psconrl.PSConRL.of(system, thresholds={"sold": 0.3}, seed=1).thresholds.tolist() == [-0.3, 0.5]
+    with pytest.raises(AgentError, match="unknown constraint 'bought'"):
+        psconrl.PSConRL.of(system, thresholds={"bought": 0.3, "sold": 0.3}, seed=1)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from psconrl import ModelError, Units
+from psconrl import ConfigError, ModelError, Units
 from psconrl.systems.limits import read_statement
+from psconrl.systems.measures import PolicyAverages
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.quantities import Mean, Percentile, Ratio, Shortfall
 from psconrl.systems.system import System
@@ -176,3 +177,60 @@ def test_other_noise_brings_other_outcomes():
     assert system.model().n_states == 5
     other = system.with_noise(arrival=Binomial(2, 0.1))
     assert other.structure.successors.shape[1] == 3 * 2
+
+
+def ups_and_downs(**options):
+    """Two states, between which the action chooses; costs are those of being down."""
+    return System(state={"up": [0, 3]}, action={"a": [0, 3]}, step={"up": "a"}, costs={"up_to": "up"}, **options)
+
+
+@pytest.mark.parametrize("limits", [["1 <= p50(up) <= 2"], ["p50(up) <= 2", "p50(up) >= 1"], ["p50(up) == 1"]])
+def test_a_percentile_between_two_numbers_holds_where_half_of_the_rounds_are_on_either_side(limits):
+    answer = ups_and_downs(minimise="P(up > 0)", limits=limits).plan()
+    assert answer.value == pytest.approx(0.5)  # P(up < 1) <= 1/2: every number from 0 to 3 is a median
+    assert answer.averages["p50(up)"] == 1.0
+    assert " is missed" not in str(answer)
+    assert answer.record()["limits"]["p50(up)"]["kept"]
+
+
+def test_a_percentile_between_two_numbers_is_missed_on_either_side():
+    ends = [("minimise", 0.0), ("maximise", 3.0)]
+    for goal, end in ends:
+        free = ups_and_downs(**{goal: "up_to"}).plan()
+        percentile = free.asked.with_limits(["1 <= p50(up) <= 2"]).requirements[0]
+        averages = PolicyAverages(free.measures, free.plan.occupancy)
+        assert percentile.quantity.value(averages) == end
+        assert not percentile.is_kept(end)
+
+
+def test_a_limit_does_not_take_the_name_of_a_cost_or_a_variable():
+    for name in ("delay", "waiting", "fast", "done"):
+        with pytest.raises(ModelError, match=f"needs a name of its own; '{name}' is a cost or a variable"):
+            queue(limits={name: "delay / arrival <= 5"})
+    with pytest.raises(ModelError, match="needs a name of its own"):
+        queue(limits=["delay <= 1"]).with_limits({"delay": "delay / arrival <= 5"})
+    assert queue(limits={"delay": "delay <= 1"}).plan().averages["delay"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", 1, (1,), "\x00"])
+def test_the_name_of_a_limit_is_a_line_of_text(name):
+    with pytest.raises(ModelError, match="the name of a limit must be a line of text"):
+        queue(limits={name: "delay <= 1"})
+    with pytest.raises(ModelError, match="the name of a limit must be a line of text"):
+        queue().with_limits({name: "delay <= 1"})
+
+
+def test_thresholds_are_a_table():
+    with pytest.raises(ModelError, match="limits must be a table of numbers by name"):
+        queue(limits=["delay <= 1"]).with_thresholds(3)
+
+
+@pytest.mark.parametrize("points", [0, -1, 2.5, "a", None, 10_001])
+def test_the_points_of_a_trade_off_are_a_number_of_points(points):
+    with pytest.raises(ConfigError, match="points must be a whole number from 1 to 10,000"):
+        queue(limits=["delay <= 1"]).pareto("delay", points=points)
+
+
+def test_the_numbers_of_a_trade_off_are_some():
+    with pytest.raises(ConfigError, match="numbers must be 1 to 10,000 numbers; got 0"):
+        queue(limits=["delay <= 1"]).pareto("delay", [])

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from psconrl.cli.options import picture_path, words
+from psconrl.cli.options import pairs, picture_path, words
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_structure
@@ -111,7 +111,8 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
         knowledge = replace(knowledge, structure=True)
     knowledge.need_believer(options.agent_name, chosen)
     if knowledge.structure:
-        system = open_structure(options.env, **words("--set", options.settings))
+        system, limits = open_structure(options.env, **words("--set", options.settings)), options.thresholds
+        system = system.with_thresholds(pairs("--threshold", limits)) if limits else system
         chosen = knowledge.options_in_system(system, cmdp, options.agent_name) | chosen
     else:
         chosen = knowledge.options(cmdp, options.agent_name) | chosen

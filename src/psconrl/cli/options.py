@@ -143,6 +143,8 @@ def words(option: str, values: tuple[str, ...]) -> dict[str, Any]:
         key, equals, text = item.partition("=")
         if not equals or not key or not text:
             raise ConfigError(f"{option}: must be KEY=VALUE; got {item!r}")
+        if key.strip() in result:
+            raise ConfigError(f"{option}: {key.strip()!r} is given twice")
         result[key.strip()] = [_word(part) for part in text.split(",")] if "," in text else _word(text)
     return result
 
@@ -168,7 +170,10 @@ def pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:
         try:
             if not equals or not name.strip() or rest or name.rstrip()[-1] in "<>=!":
                 raise ValueError
-            result[name.strip()] = float(number) / (100.0 if percent else 1.0)
+            value = float(number) / (100.0 if percent else 1.0)
         except ValueError:
             raise ConfigError(f"{option}: must be NAME=VALUE with a number; got {item!r}") from None
+        if name.strip() in result:
+            raise ConfigError(f"{option}: {name.strip()!r} is given twice")
+        result[name.strip()] = value
     return result

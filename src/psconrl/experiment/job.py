@@ -108,8 +108,7 @@ class Job:
             raise ConfigError(f"{self.knowledge.word} needs a model, and {self.env} has none: it can only be played")
         self.knowledge.need_believer(self.agent, self.agent_options)
         if self.knowledge.structure:
-            system = _structure(self.env, _canonical(self.env_options), self.model_key[2])
-            return self.knowledge.options_in_system(system, model, self.agent)
+            return self.knowledge.options_in_system(_structure(*_environment_id(self)), model, self.agent)
         return self.knowledge.options(model, self.agent)
 
     def environment_seed(self) -> list[int]:
@@ -247,7 +246,9 @@ def model_of(environment: Environment) -> CMDP | None:
 
 @lru_cache(maxsize=16)
 def _structure(env: str, options: str, digest: str) -> System:
-    return open_structure(env, **json.loads(options))
+    settings, thresholds = json.loads(options)
+    system = open_structure(env, **settings)
+    return system.with_thresholds(thresholds) if thresholds else system
 
 
 def _size(job: Job) -> dict[str, Any]:

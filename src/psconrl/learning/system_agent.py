@@ -44,11 +44,13 @@ class SystemAgent(Agent):
         """Return an agent for a system."""
         structure = system.structure
         known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured.of(system)}
+        rows = system.shown_names[1:]
+        names = ConstraintNames.of(rows, (name for name, one in zip(rows, system.limits, strict=True) if one.at_least))
+        if isinstance(given := options.get("thresholds"), Mapping):
+            options = options | {"thresholds": names.values(given, system.thresholds)}
         make: Any = cls
         agent: Self = make(structure.n_states, structure.n_actions, **(known | options))
-        names = system.shown_names[1:]
-        at_least = frozenset(name for name, limit in zip(names, system.limits, strict=True) if limit.at_least)
-        agent._named_thresholds.names = ConstraintNames.of(names, at_least)
+        agent._named_thresholds.names = names
         agent._warn_if_hidden()
         return agent
 

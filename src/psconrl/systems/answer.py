@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from psconrl.systems.reasons import Reasons, find_reasons
 from psconrl.systems.search import Found, solve_statement
 from psconrl.systems.short_rule import ShortRule, find_rule
 from psconrl.systems.stated import Stated
+
+MOST_POINTS = 10_000  # of a trade-off
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,9 +266,14 @@ def trade_off(
     found = {one.name: one for one in system.requirements}
     if not isinstance(limit, str) or limit not in found:
         raise ConfigError(unknown_name("limit", limit, found))
-    chosen = (
-        _span(system, found[limit], points) if numbers is None else np.ravel(as_floats(numbers, "numbers", ConfigError))
-    )
+    if numbers is None:
+        if not isinstance(points, Integral) or not 1 <= points <= MOST_POINTS:
+            raise ConfigError(f"points must be a whole number from 1 to {MOST_POINTS:,}; got {points!r}")
+        chosen = _span(system, found[limit], int(points))
+    else:
+        chosen = np.ravel(as_floats(numbers, "numbers", ConfigError))
+        if not 1 <= chosen.size <= MOST_POINTS:
+            raise ConfigError(f"numbers must be 1 to {MOST_POINTS:,} numbers; got {chosen.size}")
     answers: list[Answer] = []
     for number in chosen:
         system.expectations.report(f"{len(answers)} of {len(chosen)} plans")

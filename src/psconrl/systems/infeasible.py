@@ -46,7 +46,7 @@ def best_value(system: Stated, limit: Requirement, below: bool, others: list[Req
     """
     quantity = limit.quantity
     if isinstance(quantity, Percentile):
-        quantity = replace(quantity, upper=below)
+        quantity = replace(quantity, upper=below, nearest=None)
     if isinstance(quantity, Shortfall) and quantity.given is not ONE:
         return None
     try:

@@ -71,7 +71,7 @@ class Requirement:
         if self.low is not None and self.high is not None and self.low != self.high:
             raise ModelError(f"{str(self)!r} has two numbers; replace it by a text such as '1 <= x <= 3'")
         x = _finite(number, self.name)
-        return replace(self, low=None if self.low is None else x, high=None if self.high is None else x)
+        return _sided(replace(self, low=None if self.low is None else x, high=None if self.high is None else x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ class Statement:
             for new in _read_texts(limits, known):
                 same = [n for n, old in by_name.items() if n == new.name or old.quantity.text == new.quantity.text]
                 by_name |= {name: replace(new, name=name) for name in same or [new.name]}
-        return _checked(Statement(self.goal, self.maximises, tuple(by_name.values())))
+        return _checked(Statement(self.goal, self.maximises, tuple(by_name.values())), known)
 
 
 def read_statement(minimise: Any, maximise: Any, limits: Any, known: frozenset[str]) -> Statement:
@@ -171,13 +171,17 @@ def read_statement(minimise: Any, maximise: Any, limits: Any, known: frozenset[s
         raise ModelError(f"{text!r}: the objective must be an expected shortfall over all rounds")
     if isinstance(goal, Percentile) and maximise is not None:
         goal = replace(goal, upper=True)
-    return _checked(Statement(goal, maximise is not None, tuple(_read_texts(limits, known))))
+    return _checked(Statement(goal, maximise is not None, tuple(_read_texts(limits, known))), known)
 
 
-def _checked(statement: Statement) -> Statement:
-    for requirement in statement.requirements:
-        if requirement.quantity.text == statement.goal.text or requirement.name == statement.goal.text:
+def _checked(statement: Statement, known: frozenset[str]) -> Statement:
+    for limit in statement.requirements:
+        if not (isinstance(limit.name, str) and limit.name.strip() and limit.name.isprintable()):
+            raise ModelError(f"the name of a limit must be a line of text, such as 'service'; got {limit.name!r}")
+        if limit.quantity.text == statement.goal.text or limit.name == statement.goal.text:
             raise ModelError(f"{statement.goal.text!r} is the objective and cannot be limited, too")
+        if limit.name in known and limit.name != limit.quantity.text:
+            raise ModelError(f"the limit '{limit}' needs a name of its own; {limit.name!r} is a cost or a variable")
     return statement
 
 
@@ -196,13 +200,16 @@ def _read_texts(limits: Any, known: frozenset[str]) -> list[Requirement]:
         if old is not None:
             low, high = old.low if new.low is None else new.low, old.high if new.high is None else new.high
             new = replace(new, low=low, high=high)
-        found[new.name] = _need_order(new)
+        found[new.name] = _sided(new)
     return list(found.values())
 
 
-def _need_order(limit: Requirement) -> Requirement:
+def _sided(limit: Requirement) -> Requirement:
+    """Return a limit, whose numbers must be in order, with the percentile that its sides are about."""
     if limit.low is not None and limit.high is not None and limit.low > limit.high:
         raise ModelError(f"no number is at least {limit.low:g} and at most {limit.high:g}, as {limit.name!r} should be")
+    if isinstance(limit.quantity, Percentile):
+        return replace(limit, quantity=limit.quantity.within(limit.low, limit.high))
     return limit
 
 
@@ -233,9 +240,7 @@ def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requireme
     quantity = _quantity(sides[where[0]], known)
     if isinstance(quantity, Shortfall) and low is not None:
         raise ModelError(f"{text!r}: an expected shortfall can be kept at or below a number, not above")
-    if isinstance(quantity, Percentile) and high is None:
-        quantity = replace(quantity, upper=True)
-    return _need_order(Requirement(quantity.text if name is None else name, quantity, low, high))
+    return _sided(Requirement(quantity.text if name is None else name, quantity, low, high))
 
 
 def _parsed(text: str, what: str) -> ast.expr:

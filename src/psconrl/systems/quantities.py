@@ -204,17 +204,24 @@ class Percentile(Quantity):
     """The least value that is exceeded in at most a share of the rounds.
 
     With ``upper``, the largest value that is not reached in at most a share of the rounds: what is limited from below.
+    Every number between both is a percentile, too; with ``nearest``, it is the one nearest to this range.
     """
 
     share: Fraction  # of rounds at or below it
     expression: Expression
     given: Expression = ONE
     upper: bool = False
+    nearest: tuple[float, float] | None = None
 
     @property
     def parts(self) -> tuple[Combination, ...]:
         """The expression and the weight of a round."""
         return Combination(((1.0, self.expression),)), Combination(((1.0, self.given),))
+
+    def within(self, low: float | None, high: float | None) -> "Percentile":
+        """Return the percentile that is to be at least one number, at most another, or both."""
+        both = None if low is None or high is None else (low, high)
+        return replace(self, upper=high is None, nearest=both)
 
     def outside(self, value: float, below: bool) -> Quantity:
         """Return the share of rounds above a value, or below it."""
@@ -240,10 +247,12 @@ class Percentile(Quantity):
         if not total > 0:
             return float("nan")
         upto = np.cumsum(weights) / total
-        if self.upper:
-            below = np.concatenate([[0.0], upto[:-1]])
-            return float(values[np.flatnonzero(below <= float(self.share) + SAME_SHARE)[-1]])
-        return float(values[np.flatnonzero(upto >= float(self.share) - SAME_SHARE)[0]])
+        below = np.concatenate([[0.0], upto[:-1]])
+        least = float(values[np.flatnonzero(upto >= float(self.share) - SAME_SHARE)[0]])
+        largest = float(values[np.flatnonzero(below <= float(self.share) + SAME_SHARE)[-1]])
+        if self.nearest is not None:
+            return min(max(least, self.nearest[0]), largest)
+        return largest if self.upper else least
 
     @property
     def denominator(self) -> Combination | None:

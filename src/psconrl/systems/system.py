@@ -142,6 +142,8 @@ class System(Stated):
 
     def with_thresholds(self, limits: Mapping[str, float]) -> "System":
         """Return the system with other numbers of some limits, by name, or by the name that is shown."""
+        if not isinstance(limits, Mapping):
+            raise ModelError(f"limits must be a table of numbers by name; got {limits!r}")
         names = {shown: name for name, shown in self._shown.items()}
         return self.with_limits({names.get(name, name): number for name, number in limits.items()})
 

@@ -6,11 +6,12 @@ leaves outcomes open, these are drawn in turn with the parameters, and the poste
 
 .. math:: P(\theta \le x \mid \text{seen}) \approx \frac1K \sum_{k \le K} P(\theta \le x \mid \text{outcomes}_k).
 
-If nothing is open, this is exact. Rates of events have no such form, and are summarised by the draws themselves. The
-draws have random numbers of their own, so that looking at estimates changes no run.
+If nothing is open, this is exact. Where draws depend on each other for long, there are more of them. Rates of events
+have no such form, and are summarised by the draws themselves. The draws have random numbers of their own, so that
+looking at estimates changes no run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
 SHARE = 0.9  # probability of an interval
 TAILS = ((1.0 - SHARE) / 2.0, (1.0 + SHARE) / 2.0)
 DRAWS, BURN_IN = 400, 20  # of an estimate
+MOST_DRAWS = 8 * DRAWS  # where draws depend on each other for long
+PRECISION = 0.1  # of a mean: its standard error, in standard deviations of the posterior
+BATCHES = 20
 QUICK_DRAWS = 20  # of the means in a log, which has one row per episode
 
 
@@ -79,7 +83,7 @@ def estimates(randomness: Randomness, gibbs: Gibbs, parameters: Parameters) -> E
     """Return the estimates of all unknown parameters; ``parameters``: where the draws begin."""
     observations = gibbs.observations
     found = Estimates()
-    for name, (key, summary) in _summaries(randomness, gibbs, parameters, DRAWS, BURN_IN).items():
+    for name, (key, summary) in _summaries(randomness, gibbs, parameters, BURN_IN, DRAWS, MOST_DRAWS).items():
         if isinstance(summary, _Components):
             low, high = (summary.quantile(tail) for tail in TAILS)
             found[name] = Estimate(summary.mean(), low, high, observations[key])
@@ -91,30 +95,25 @@ def estimates(randomness: Randomness, gibbs: Gibbs, parameters: Parameters) -> E
 
 def quick_means(randomness: Randomness, gibbs: Gibbs, parameters: Parameters) -> dict[str, float]:
     """Return approximate posterior means of all unknown parameters, from a few draws."""
-    found = _summaries(randomness, gibbs, parameters, QUICK_DRAWS, 0)
+    found = _summaries(randomness, gibbs, parameters, 0, QUICK_DRAWS, QUICK_DRAWS)
     return {name: float(summary.mean()) for name, (_, summary) in found.items()}
 
 
 def _summaries(
-    randomness: Randomness, gibbs: Gibbs, parameters: Parameters, draws: int, burn_in: int
+    randomness: Randomness, gibbs: Gibbs, parameters: Parameters, burn_in: int, draws: int, most: int
 ) -> dict[str, tuple[str, _Components | Floats]]:
-    """Return the name of every number that is unknown, with its parameter, and its mixture or its draws."""
-    rng = np.random.Generator(np.random.PCG64(0))
-    priors, parameters = randomness.priors, dict(parameters)
+    """Return the name of every number that is unknown, with its parameter, and its mixture or its draws.
+
+    More than ``draws`` are made, up to ``most``, as long as their means are not precise.
+    """
+    priors = randomness.priors
     if not priors:
         return {}
-    by_draw: dict[str, list[Floats]] = {key: [] for key in priors}
-    for k in range(1 if gibbs.is_exact else burn_in + draws):
-        own: Mapping[str, Floats] = {}
-        if isinstance(randomness, IndependentNoise):
-            outcomes = gibbs.outcomes(parameters, rng)
-            own = randomness.statistics(outcomes, parameters, rng)
-            parameters = randomness.draw(outcomes, parameters, rng)
-        else:
-            parameters = gibbs.sweep(parameters, rng)
-        if k >= burn_in or gibbs.is_exact:
-            for key, drawn in by_draw.items():
-                drawn.append(own.get(key, parameters[key]))
+    chain = _draws(randomness, gibbs, dict(parameters))
+    kept = [next(chain) for _ in range(1 if gibbs.is_exact else burn_in + draws)][0 if gibbs.is_exact else burn_in :]
+    while not gibbs.is_exact and len(kept) < most and not _are_precise([drawn for drawn, _ in kept]):
+        kept += [next(chain) for _ in range(len(kept))]
+    by_draw = {key: [own.get(key, drawn[key]) for drawn, own in kept] for key in priors}
     found: dict[str, tuple[str, _Components | Floats]] = {}
     for key, drawn in by_draw.items():
         rows = np.array(drawn)
@@ -124,6 +123,35 @@ def _summaries(
         for name, components in _posteriors(key, priors[key], rows, _values(randomness, key)):
             found[name] = key, components
     return found
+
+
+def _draws(
+    randomness: Randomness, gibbs: Gibbs, parameters: Parameters
+) -> Iterator[tuple[Parameters, Mapping[str, Floats]]]:
+    """Yield parameters that were drawn, and the sufficient statistics that they were drawn from, if there are any."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    while True:
+        own: Mapping[str, Floats] = {}
+        if isinstance(randomness, IndependentNoise):
+            outcomes = gibbs.outcomes(parameters, rng)
+            own = randomness.statistics(outcomes, parameters, rng)
+            parameters = randomness.draw(outcomes, parameters, rng)
+        else:
+            parameters = gibbs.sweep(parameters, rng)
+        yield parameters, own
+
+
+def _are_precise(drawn: list[Parameters]) -> bool:
+    """Return whether the means of draws have a small standard error, by the means of batches (Geyer 1992)."""
+    for key in drawn[0]:
+        rows = np.array([each[key] for each in drawn])
+        size = len(rows) // BATCHES
+        if size == 0:
+            return True
+        means = rows[: size * BATCHES].reshape(BATCHES, size, -1).mean(axis=1)
+        if (means.std(axis=0, ddof=1) > PRECISION * BATCHES**0.5 * rows.std(axis=0)).any():
+            return False
+    return True
 
 
 def _posteriors(

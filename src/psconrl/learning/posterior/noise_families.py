@@ -278,8 +278,9 @@ def tilted_family(table: Floats) -> GridFamily:
     logs = raised_logs(table)
 
     def tables(tilts: Floats) -> Floats:
-        tilted = logs + tilts[:, None, None] * places
-        weights = special.exp_array(np.ascontiguousarray(tilted - tilted.max(axis=2, keepdims=True)))
+        tilted = np.where(table > 0.0, logs + tilts[:, None, None] * places, -np.inf)
+        below_best = np.maximum(tilted - tilted.max(axis=2, keepdims=True), LEAST_LOG)
+        weights = special.exp_array(np.ascontiguousarray(below_best))
         weights = np.where(table > 0.0, weights, 0.0)
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
