@@ -12,6 +12,7 @@ from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_nam
 from psconrl.model.cmdp import CMDP
 from psconrl.model.validation import as_floats
 from psconrl.planning.deployable import Deployable
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.systems.heat_map import HeatMap, heat_map
@@ -267,10 +268,11 @@ def trade_off(
         _span(system, found[limit], points) if numbers is None else np.ravel(as_floats(numbers, "numbers", ConfigError))
     )
     answers: list[Answer] = []
+    known = KnownPolicies()
     for number in chosen:
         system.expectations.report(f"{len(answers)} of {len(chosen)} plans")
         stricter = system.with_limits({limit: float(number)})
-        result = solve_statement(stricter, answers[-1].plan if answers else None)
+        result = solve_statement(stricter, answers[-1].plan if answers else None, known=known)
         answers.append(_answer(stricter, result, "" if result.plan.feasible else "no policy keeps all limits"))
     return TradeOff(limit, chosen, tuple(answers))
 

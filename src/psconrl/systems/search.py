@@ -21,6 +21,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.tolerances import PROVEN_GAP
@@ -53,11 +54,15 @@ class Found:
 
 
 def solve_statement(
-    system: Stated, start: Plan | None = None, follow: Callable[[object], object] | None = None
+    system: Stated,
+    start: Plan | None = None,
+    follow: Callable[[object], object] | None = None,
+    known: KnownPolicies | None = None,
 ) -> Found:
     """Return the best policy for a system without unknown parameters.
 
     ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement.
+    ``known``: policies that were evaluated for other thresholds of a linear statement.
     """
     statement = system.statement
     _need_denominators(system)
@@ -65,7 +70,7 @@ def solve_statement(
         return _best_percentile(system, statement.goal, start)
     if not statement.is_linear:
         return _Search(system).run(start)
-    model, found = plan_within_rounding(system.expected_model(), start, follow)
+    model, found = plan_within_rounding(system.expected_model(), start, follow, known)
     value = float(found.costs[0]) if found.feasible else np.nan
     return Found(system, model, found, value, found.certificate.lower, 1)
 
