@@ -96,7 +96,7 @@ def test_policies_of_another_model_are_forgotten(model):
 
 
 def test_only_the_last_policies_are_kept_if_they_are_large(model, monkeypatch):
-    monkeypatch.setattr(known_policies, "MOST_BYTES", 3 * 3 * S * 8)
+    monkeypatch.setattr(known_policies, "MOST_BYTES_OF_BIASES", 3 * 3 * S * 8)
     known = KnownPolicies()
     solve(Problem.of(model), known=known)
     assert len(known.columns) == 3

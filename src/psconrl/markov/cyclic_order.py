@@ -16,7 +16,7 @@ from psconrl.markov.elimination_order import NO_ORDER, Order, Positions, order_o
 
 FEWEST_GROUPS = 3  # with two, half of the states would fill in
 MOST_FILLED = 20_000_000  # entries, of 12 bytes each
-MOST_STEPS = 10_000  # in which all states must be reached: a year of hours
+MOST_LEVELS = 10_000  # in which all states must be reached: a year of hours
 
 
 def cyclic_order(indptr: Places, indices: Places, n_states: int, most: float) -> Order:
@@ -67,7 +67,7 @@ def _groups(starts: Places, indices: Places) -> Ints | None:
     tag = np.empty(steps.size, dtype=np.int64)
     steps[0] = 0
     reached = np.zeros(1, dtype=np.int64)
-    for step in range(1, MOST_STEPS):
+    for step in range(1, MOST_LEVELS):
         counts = starts[reached + 1] - starts[reached]
         first = np.repeat(starts[reached] - np.append(0, np.cumsum(counts)[:-1]), counts)
         to = indices[first + np.arange(first.size)]

@@ -8,11 +8,11 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.markov.policy_iteration import PolicySteps
-from psconrl.model.transition import Transition
+from psconrl.model.matrices import same_entries
 from psconrl.planning.mixture.howard import Column, Howard
 from psconrl.planning.problem import Problem
 
-MOST_BYTES = 2**27  # of biases that are kept; of large models, those of the last policies
+MOST_BYTES_OF_BIASES = 2**27  # of biases that are kept; of large models, those of the last policies
 
 
 class KnownPolicies:
@@ -45,7 +45,7 @@ class KnownPolicies:
         if column.chain.rough:
             return
         self._columns[column.policy.tobytes()] = column
-        while len(self._columns) > max(1, MOST_BYTES // column.biases.nbytes):
+        while len(self._columns) > max(1, MOST_BYTES_OF_BIASES // column.biases.nbytes):
             del self._columns[next(iter(self._columns))]
 
 
@@ -53,17 +53,9 @@ def _only_thresholds_differ(first: Problem, second: Problem) -> bool:
     return (
         np.array_equal(first.costs, second.costs)
         and np.array_equal(first.available, second.available)
-        and _same_rows(first.transition, second.transition)
+        and first.transition.restarts_in is second.transition.restarts_in is None
+        and same_entries(first.transition.matrix, second.transition.matrix)
     )
-
-
-def _same_rows(first: Transition, second: Transition) -> bool:
-    if first is second:
-        return True
-    if not first.is_sparse or not second.is_sparse or first.restarts_in is not None or second.restarts_in is not None:
-        return False
-    P, Q = first.matrix, second.matrix
-    return all(map(np.array_equal, (P.indptr, P.indices, P.data), (Q.indptr, Q.indices, Q.data)))
 
 
 class RecordingHoward(Howard):

@@ -132,17 +132,22 @@ def _attempts(
     if not problem.transition.eliminates:
         compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
         if order is not None:
-            quick = _is_quick(problem, order)
-            yield partial(compiled, order=order if quick else NO_ORDER)
-            if order.position.size and not quick:
+            if order.position.size:
+                if not _is_quick(problem, order):
+                    yield partial(compiled, order=NO_ORDER)
                 yield partial(compiled, order=order)
-            elif not order.position.size:
-                yield partial(compiled, order=order, products=PATIENT * KRYLOV_STEPS)
+            else:
+                yield partial(_by_products, compiled)
         hasty = problem.available.shape[0] >= HASTY_STATES
         make = partial(Howard, hasty=hasty) if known is None else partial(known.oracle, hasty=hasty)
         yield lambda: _solve_with(make(problem), start, least_excess, near, hasty, follow, known)
     if problem.available.shape[0] <= careful_states:
         yield partial(solve_carefully, problem, start, least_excess=least_excess)
+
+
+def _by_products(compiled: Callable[..., Solution | None]) -> Solution | None:
+    """Search by Krylov methods; if a chain has not converged, with more steps, which would not help otherwise."""
+    return compiled(order=NO_ORDER) or compiled(order=NO_ORDER, products=PATIENT * KRYLOV_STEPS)
 
 
 def _is_quick(problem: Problem, order: Order) -> bool:
