@@ -78,6 +78,7 @@ class Expectations:
         self._points = source.points(explored.pairs)
         self._where = np.flatnonzero(explored.available.ravel())
         self._taken = explored.taken
+        self.least_averages: dict[tuple[tuple[float, str], ...], float] = {}  # of sums of expressions
         self._means: dict[str, Floats] = {}
         self._weighted: dict[tuple[str, str], Weighted] = {}
 
