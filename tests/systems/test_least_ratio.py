@@ -202,7 +202,7 @@ def test_the_least_denominator_is_planned_once(monkeypatch):
     """It depends on neither objective nor limits."""
     system, planned = line(0.05, limits=["scrap / made <= 10%", "made >= 0.1"]), []
     plain = denominators.plan_unexplained
-    monkeypatch.setattr(denominators, "plan_unexplained", lambda model: planned.append(1) or plain(model))
+    monkeypatch.setattr(denominators, "plan_unexplained", lambda *a, **k: planned.append(1) or plain(*a, **k))
     system.pareto("made", [0.1, 0.2, 0.3])
     system.with_limits({"scrap / made": 0.2}).plan()
     assert len(planned) == 1

@@ -8,6 +8,7 @@ import numpy as np
 from psconrl.errors import ModelError
 from psconrl.model.units import Units
 from psconrl.planning.planner import plan_unexplained
+from psconrl.planning.progress import Watch
 from psconrl.systems.limits import CONDITIONS
 from psconrl.systems.measures import Measures
 from psconrl.systems.prices import counted_unit
@@ -72,6 +73,12 @@ def need_denominators(system: Stated) -> None:
             )
 
 
+def watch_of(system: Stated) -> Watch:
+    """Return what reports the progress of a plan that is a part of longer work, which Ctrl-C ends."""
+    report = system.expectations.report
+    return Watch(None if report.is_silent else report, system.maximises, stoppable=False)
+
+
 def least_average(system: Stated, measures: Measures, combination: Combination) -> tuple[float, float]:
     """Return a lower bound on the average of a combination over all policies, and its largest absolute entry.
 
@@ -85,6 +92,8 @@ def least_average(system: Stated, measures: Measures, combination: Combination) 
     known = system.expectations.least_averages
     if key not in known:
         free = replace(system.statement, goal=Mean(str(combination), combination), maximises=False, requirements=())
-        found = plan_unexplained(system.with_statement(free).cmdp(measures.transition, cost[None]))
+        free_system = system.with_statement(free)
+        model = free_system.cmdp(measures.transition, cost[None])
+        found = plan_unexplained(model, watch=watch_of(free_system))
         known[key] = float(found.certificate.lower)
     return known[key], unit

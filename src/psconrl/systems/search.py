@@ -23,10 +23,11 @@ from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
+from psconrl.planning.progress import Watch
 from psconrl.planning.tolerances import PROVEN_GAP
 from psconrl.systems.boundary import plan_within_rounding
 from psconrl.systems.bounds import swept_bounds
-from psconrl.systems.denominators import POSITIVE, Denominator, least_average, need_denominators
+from psconrl.systems.denominators import POSITIVE, Denominator, least_average, need_denominators, watch_of
 from psconrl.systems.limits import Statement
 from psconrl.systems.measures import Measures, PolicyAverages
 from psconrl.systems.quantities import ONE, SAME_SHARE, Combination, Mean, Percentile, Quantity, Ratio, Shortfall
@@ -60,7 +61,8 @@ def solve_statement(
 ) -> Found:
     """Return the best policy for a system without unknown parameters.
 
-    ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement.
+    ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement, which
+    Ctrl-C then ends with the best policy so far.
     ``known``: policies that were evaluated for other thresholds of a linear statement.
     """
     statement = system.statement
@@ -69,7 +71,8 @@ def solve_statement(
         return _best_percentile(system, statement.goal, start)
     if not statement.is_linear:
         return _Search(system).run(start)
-    model, found = plan_within_rounding(system.expected_model(), start, follow, known)
+    watch = watch_of(system) if follow is None else Watch(follow, system.maximises)
+    model, found = plan_within_rounding(system.expected_model(), start, watch, known)
     value = float(found.costs[0]) if found.feasible else np.nan
     return Found(system, model, found, value, found.certificate.lower, 1)
 
@@ -322,7 +325,7 @@ class _Search:
         highest = [float(values[high]) for values, (_, high) in zip(self.values, ranges, strict=True)]
         system = self.system.with_statement(linear_statement(self.statement, highest, ratio))
         model = system.cmdp(self.transition, np.array(list(self._costs(ranges, ratio))))
-        return _Node(system, *plan_within_rounding(model, start), np.inf, np.inf)
+        return _Node(system, *plan_within_rounding(model, start, watch_of(system)), np.inf, np.inf)
 
     def _costs(self, ranges: Ranges, ratio: float) -> Sequence[Floats]:
         """Return the costs (S, A) of the objective and of all limits, for ranges of levels."""
