@@ -151,8 +151,8 @@ def test_a_margin_of_rounding_size_is_no_proof_of_infeasibility():
 
 
 def test_what_rounding_spoils_is_planned_a_second_time(monkeypatch):
-    def spoiled(part, problem, method, start, watch):
-        found = find_candidate(part, problem, method, start, watch)
+    def spoiled(part, problem, method, start, watch, known):
+        found = find_candidate(part, problem, method, start, watch, known)
         dual = found.dual._replace(potential=1e9 * np.arange(part.n_states))
         return found if method == "lp" else found._replace(dual=dual)
 
@@ -167,8 +167,8 @@ def test_what_rounding_spoils_is_planned_a_second_time(monkeypatch):
 def test_a_mixture_that_falls_into_classes_is_planned_a_second_time(monkeypatch):
     """By ties the mixture may stay in two places where HiGHS stays in one."""
 
-    def split(part, problem, method, start, watch):
-        return find_candidate(part, problem, method, start, watch) if method == "lp" else staying(0.5)
+    def split(part, problem, method, start, watch, known):
+        return find_candidate(part, problem, method, start, watch, known) if method == "lp" else staying(0.5)
 
     monkeypatch.setattr(planner, "find_candidate", split)
     monkeypatch.setattr(certification, "repairs", lambda *_: iter(()))

@@ -1,14 +1,18 @@
 """Ratios whose denominator may be zero, against linear programs over all policies of tiny systems."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from psconrl import Units
+from psconrl import ModelError, Units, certify
+from psconrl.systems import denominators
 from psconrl.systems.least_ratio import least_ratio
+from psconrl.systems.measures import Measures, PolicyAverages
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.quantities import Combination, Ratio
+from psconrl.systems.search import _Search, solve_statement
 from psconrl.systems.system import System
 from tiny_systems import Tiny
 
@@ -123,3 +127,82 @@ def test_a_ratio_without_a_bound():
     ratio = Ratio("gain / c", Combination.of("gain"), Combination.of("c"))
     assert least_ratio(system, ratio, False).value == -np.inf
     assert least_ratio(system, ratio, True).value == pytest.approx(1.0)
+
+
+# Ratios as objectives, whose denominators are zero under policies that the limits exclude
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("sense", ["minimise", "maximise"])
+def test_an_objective_that_divides_by_what_the_limits_ask_for(seed, sense):
+    tiny = idle(seed)
+    made, sign = tiny.averages(tiny.d), 1.0 if sense == "minimise" else -1.0
+    some = float(0.3 * made.max())
+    found = solve_statement(tiny.system(**{sense: "e / d"}, limits=[f"d >= {some!r}"]))
+    expected = sign * tiny.best_ratio(sign * tiny.e, tiny.d, (-tiny.d, -some))
+    assert sign * found.value == pytest.approx(expected, rel=1e-7, abs=1e-9)
+    assert found.lower == pytest.approx(found.value, rel=1e-7, abs=1e-8)
+    assert certify(found.model, found.plan).holds
+    shortfall = solve_statement(tiny.system(**{sense: "e / d"}, limits=[f"d >= {some!r}", "cvar50(c) <= 4.5"]))
+    if shortfall.plan.feasible:
+        averages = PolicyAverages(Measures(shortfall.system), shortfall.plan.occupancy)
+        assert averages.mean(RATIO.bottom) >= some - 1e-7
+        assert shortfall.value >= found.value - 1e-7
+
+
+def test_the_bound_on_such_a_denominator_is_that_of_the_limits(monkeypatch):
+    """With a plan that is off by a known gap, the ratio may be off by this gap over the least denominator."""
+    tiny = idle(0)
+    some = float(0.3 * tiny.averages(tiny.d).max())
+    search = _Search(tiny.system(minimise="e / d", limits=[f"d >= {some!r}"]))
+    assert search.least_bottom == pytest.approx(some, rel=1e-8)
+    assert search.least_bottom <= some * (1 + 1e-12)
+    plain = _Search._planned
+
+    def loose(self, *args):
+        node = plain(self, *args)
+        return node._replace(plan=replace(node.plan, certificate=replace(node.plan.certificate, lower=-0.01)))
+
+    monkeypatch.setattr(_Search, "_planned", loose)
+    assert search.run(None).lower == pytest.approx(tiny.best_ratio(tiny.e, tiny.d, (-tiny.d, -some)) - 0.01 / some)
+
+
+def test_limits_that_cannot_be_kept_come_before_the_denominator():
+    tiny = idle(0)
+    most = float(tiny.averages(tiny.d).max())
+    found = tiny.system(minimise="e / d", limits=[f"d >= {2 * most!r}"]).plan()
+    assert not found.feasible
+    assert "d cannot be brought above" in found.note
+
+
+def test_what_must_be_added_is_said_and_suffices():
+    asked = line(0.05, minimise="money / made", limits=["scrap <= 0.04"])
+    with pytest.raises(ModelError) as error:
+        asked.plan()
+    assert str(error.value) == (
+        "made is zero on average under some policy within the limits, but the objective 'money / made' divides by it; "
+        "add a limit that excludes such policies, such as 'made >= 0.08'"
+    )
+    found = asked.with_limits(["made >= 0.08"]).plan()
+    assert found.value == pytest.approx(2.0)
+    assert found.gap < 1e-8
+    with pytest.raises(ModelError, match=r"such as 'P\(make == 1\) >= 0.1'"):
+        line(0.05, minimise="P(bad > 0, given=make == 1)", limits=[]).plan()
+    with pytest.raises(ModelError, match="made is zero on average, whatever the policy within the limits, but the"):
+        line(0.05, minimise="money / made", limits=["made <= 0"]).plan()
+
+
+def test_a_percentile_of_the_rounds_that_the_limits_ask_for():
+    found = line(0.05, minimise="p90(bad, given=make == 1)", limits=["made >= 0.2"]).plan()
+    assert found.value == 0.0
+    assert found.averages["made"] >= 0.2 - 1e-9
+
+
+def test_the_least_denominator_is_planned_once(monkeypatch):
+    """It depends on neither objective nor limits."""
+    system, planned = line(0.05, limits=["scrap / made <= 10%", "made >= 0.1"]), []
+    plain = denominators.plan_unexplained
+    monkeypatch.setattr(denominators, "plan_unexplained", lambda *a, **k: planned.append(1) or plain(*a, **k))
+    system.pareto("made", [0.1, 0.2, 0.3])
+    system.with_limits({"scrap / made": 0.2}).plan()
+    assert len(planned) == 1

@@ -16,6 +16,7 @@ from psconrl.cli.learn_progress import learn_with_progress
 from psconrl.cli.learn_result import print_result
 from psconrl.cli.learn_run import LearnOptions, OutputFiles, log_of, make_run
 from psconrl.cli.options import read_environment, set_option, threshold_option
+from psconrl.cli.progress import build_with_progress, reference_with_progress
 from psconrl.cli.render import console
 from psconrl.cli.signals import end_politely
 from psconrl.experiment.job import model_of
@@ -25,7 +26,6 @@ from psconrl.learning.runtime.watchdog import Watchdog
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
@@ -96,7 +96,9 @@ def learn_command(**given: Any) -> None:
     out, maximise = console(), model is not None and model.maximise
     limits = ConstraintNames.of(run.cost_names[1:], () if model is None else model.at_least)
     _print_in_yellow(out, advice(run.agent, rounds, maximise))
-    best = None if model is None else plan(environment.model() if isinstance(environment, System) else model)
+    best = None
+    if model is not None:
+        best = reference_with_progress(build_with_progress(environment) if isinstance(environment, System) else model)
     title = f"{run.agent.recipe} on {options.env}"
     if run.round >= rounds:
         trace = run.trace()

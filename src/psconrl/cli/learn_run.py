@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from psconrl.cli.options import pairs, picture_path, words
+from psconrl.cli.progress import prepare_with_progress
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_structure
@@ -104,6 +105,8 @@ def make_run(environment: Environment, options: LearnOptions) -> tuple[Run, int]
 
 
 def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dict[str, Any]) -> Run:
+    if isinstance(environment, System):
+        prepare_with_progress(environment)
     cmdp = model_of(environment)
     assert cmdp is not None
     knowledge = options.knowledge
@@ -113,6 +116,7 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
     if knowledge.structure:
         system, limits = open_structure(options.env, **words("--set", options.settings)), options.thresholds
         system = system.with_thresholds(pairs("--threshold", limits)) if limits else system
+        prepare_with_progress(system)
         chosen = knowledge.options_in_system(system, cmdp, options.agent_name) | chosen
     else:
         chosen = knowledge.options(cmdp, options.agent_name) | chosen

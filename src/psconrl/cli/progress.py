@@ -18,8 +18,8 @@ from psconrl.planning.analysis.plan_time import planning_effort
 from psconrl.planning.analysis.threshold_rule import ThresholdRule, threshold_rule
 from psconrl.planning.analysis.windows import WindowPlan, plan_windows
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
-from psconrl.planning.progress import Progress
+from psconrl.planning.planner import plan, plan_settled
+from psconrl.planning.progress import Progress, Watch
 from psconrl.systems.answer import Answer, TradeOff
 from psconrl.systems.short_rule import ShortRule
 from psconrl.systems.system import System
@@ -36,6 +36,13 @@ def plan_with_progress(cmdp: CMDP, method: str, exact: bool = False) -> Plan:
         console(stderr=True).print(Text(f"{cmdp.n_states} states: {needed}. Ctrl-C stops with the best plan so far."))
     with _Line(sys.stderr.isatty()) as line:
         return plan(cmdp, method, progress=line.show, exact=exact)
+
+
+def reference_with_progress(cmdp: CMDP) -> Plan:
+    """Return the plan with which a run is compared; show its progress on a terminal. Ctrl-C ends the program."""
+    with _Line(sys.stderr.isatty()) as line:
+        found = plan_settled(cmdp, watch=Watch(line.show, cmdp.maximise, stoppable=False))
+    return found.of_model(cmdp) if found.feasible else plan(cmdp)
 
 
 def answer_with_progress(system: System) -> Answer:
@@ -61,6 +68,12 @@ def build_with_progress(system: System) -> CMDP:
     """Return the model of a system; show on a terminal how far it is."""
     with _Line(sys.stderr.isatty(), patience=0.0) as line:  # it reports from two seconds on
         return system.model(progress=line.show)
+
+
+def prepare_with_progress(system: System) -> None:
+    """Prepare a system for an agent or a simulation; show on a terminal how far it is."""
+    with _Line(sys.stderr.isatty(), patience=0.0) as line:  # it reports from two seconds on
+        system.prepare(line.show)
 
 
 def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> WindowPlan:

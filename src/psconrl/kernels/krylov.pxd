@@ -14,3 +14,8 @@ cdef double solve_into(
     const index[::1] indptr, const index[::1] indices, const double[::1] data, bint transposed,
     const double[:, ::1] right, double[:, ::1] x, double tolerance, double most, Py_ssize_t products, Workspace work
 ) noexcept nogil
+
+cdef void distribution_into(
+    const int[::1] indptr, const int[::1] indices, const double[::1] data, const double[:, ::1] uniform,
+    double[:, ::1] x, double tolerance, Py_ssize_t products, Workspace work, double[::1] stationary
+) noexcept nogil

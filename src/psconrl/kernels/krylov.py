@@ -230,6 +230,30 @@ def solve_into(
     return largest
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def distribution_into(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    uniform: cython.const[cython.double][:, ::1],
+    x: cython.double[:, ::1],
+    tolerance: cython.double,
+    products: cython.Py_ssize_t,
+    work: Workspace,
+    stationary: cython.double[::1],
+) -> cython.void:
+    """Compute the stationary distribution (n,) of a chain from a guess x (1, n), which is improved."""
+    solve_into(indptr, indices, data, True, uniform, x, tolerance, _INFINITE, products, work)
+    mass: cython.double = 0.0
+    for s in range(stationary.shape[0]):
+        stationary[s] = max(x[0, s], 0.0)
+        mass += stationary[s]
+    for s in range(stationary.shape[0]):
+        stationary[s] /= mass
+
+
 def solve(
     indptr: cython.const[index][::1],
     indices: cython.const[index][::1],

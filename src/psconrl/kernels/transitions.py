@@ -13,7 +13,7 @@ from cython.cimports.psconrl.kernels.drive_to_best import DriveToBest
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.elimination_workspace import Elimination
 from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense, weigh_biases
-from cython.cimports.psconrl.kernels.krylov import Workspace, solve_into
+from cython.cimports.psconrl.kernels.krylov import Workspace, distribution_into, solve_into
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.sparse_elimination import eliminate_unichain
 from cython.cimports.psconrl.kernels.sparse_improvement import improve_sparse, sparse_rounding, sweep_ahead
@@ -21,6 +21,8 @@ from cython.cimports.psconrl.kernels.successors import check_graph
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _TOL = cython.declare(cython.double, 0.1)  # of a residual, relative to the largest bias, times ``off``
+_LARGE = cython.declare(cython.Py_ssize_t, 512)  # states from which on a wrong distribution is refined twice,
+_CLOSER = cython.declare(cython.double, 0.01)  # with this share of the last tolerance: a search costs far more
 _APART = cython.declare(cython.double, 10.0)  # times ``off``: beyond, the stationary distribution is wrong
 _SWEEPS = cython.declare(cython.Py_ssize_t, 4)  # of value iteration after each improvement
 _MOST_ENTRIES = cython.declare(cython.Py_ssize_t, 2**31 - 1)
@@ -379,21 +381,20 @@ class Sparse(Transitions):
         uniform: cython.double = 1.0 / cython.cast(cython.double, S)
         for s in range(S):
             self.right[0, s] = self.one[0, s] = uniform
-        solve_into(
-            self.starts, self.columns, self.values, True, self.right[:1], self.one, _TOL * self.wrong, _INFINITE,
-            2 * self.products, self.work,
-        )  # fmt: skip
-        mass: cython.double = 0.0
-        for s in range(S):
-            stationary[s] = max(self.one[0, s], 0.0)
-            mass += stationary[s]
-        for s in range(S):
-            stationary[s] /= mass
-        for i in range(self.q):
-            total: cython.double = 0.0
-            for s in range(S):
-                total += stationary[s] * self.costs[i, self.rows[s]]
-            if not abs(total - gains[i]) <= _APART * self.wrong:
+        tolerance: cython.double = _TOL * self.wrong
+        for _ in range(3 if S >= _LARGE else 1):
+            distribution_into(
+                self.starts, self.columns, self.values, self.right[:1], self.one, tolerance, 2 * self.products,
+                self.work, stationary,
+            )  # fmt: skip
+            agrees: cython.bint = True
+            for i in range(self.q):
+                total: cython.double = 0.0
                 for s in range(S):
-                    stationary[s] = 0.0
+                    total += stationary[s] * self.costs[i, self.rows[s]]
+                agrees &= abs(total - gains[i]) <= _APART * self.wrong
+            if agrees:
                 return
+            tolerance *= _CLOSER
+        for s in range(S):
+            stationary[s] = 0.0

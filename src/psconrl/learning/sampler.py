@@ -34,6 +34,7 @@ from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
+from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 
 # Bytes for every transition of a sample: parameters, work space for sampling, and the planned model.
@@ -128,7 +129,7 @@ class Sampler(SystemAgent):
         return agent
 
     @classmethod
-    def of(cls, system: System, **options: Any) -> Self:
+    def of(cls, system: System, *, progress: Report | None = None, **options: Any) -> Self:
         """Build an agent that knows a system, except for the unknown parameters of its noise.
 
         The costs are known functions of the noise, so that nothing else has to be learned. Every state informs about
@@ -140,6 +141,8 @@ class Sampler(SystemAgent):
         returns an available action such as ``{"order": 2}``. ``agent.observe(action, next_state)`` calculates the
         costs, if none are given; ``noise={"demand": 3}`` says what was seen of the noise.
 
+        ``progress``: called with a line of text from time to time if it takes long, for example ``print``.
+
         >>> from psconrl.systems.noise import Bernoulli
         >>> from psconrl.systems.priors import Beta
         >>> from psconrl.agents import PSConRL
@@ -150,7 +153,7 @@ class Sampler(SystemAgent):
         """
         if not isinstance(system, System):
             raise AgentError(f"of needs a System; for a model write trusting(model, weight); got {system!r}")
-        return cls._made_for(system, {**cls.parts_for_systems} | options)
+        return cls._made_for(system, {**cls.parts_for_systems} | options, progress)
 
     def doubts(self) -> tuple[str, ...] | None:
         """Return what is wrong with the system or the models that the agent was given; None if it was given none."""

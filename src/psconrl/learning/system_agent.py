@@ -20,6 +20,7 @@ from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.events import EventNames
 from psconrl.systems.events import EventClock
+from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 from psconrl.systems.vocabulary import Vocabulary
 
@@ -40,8 +41,9 @@ class SystemAgent(Agent):
     _ticks_owed: float = 0.0  # ticks of the clock in sojourns that were measured, less the rounds that stand for them
 
     @classmethod
-    def _made_for(cls, system: System, options: dict[str, Any]) -> Self:
+    def _made_for(cls, system: System, options: dict[str, Any], progress: Report | None) -> Self:
         """Return an agent for a system."""
+        system.prepare(progress)
         structure = system.structure
         known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured.of(system)}
         rows = system.shown_names[1:]

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints, Places
 from psconrl.kernels import sparse_elimination, wide_elimination
+from psconrl.markov.cyclic_order import cyclic_order
 from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.factorisation import REFERENCE_SHARE
 from psconrl.markov.gain_bias import Unichain
@@ -21,6 +22,7 @@ from psconrl.sizes import PLANNED_DENSE_STATES
 
 # Multiplications per entry of a chain up to which it is eliminated. A Krylov solution takes some hundred products.
 WORK_PER_ENTRY = 2000.0
+LITTLE_PER_ENTRY = 200.0  # an order of less work is not compared with others
 FEW_STEPS = 32  # in which random successors spread to all states of any model that fits in memory
 LARGEST_BIAS = 1e100  # of costs up to about one: beyond, products of probabilities may vanish
 
@@ -34,11 +36,16 @@ def narrow_order(indptr: Places, indices: Places, n_states: int) -> Order:
     """
     if n_states <= PLANNED_DENSE_STATES:
         return NO_ORDER
-    most = WORK_PER_ENTRY * indices.size * n_states / (indptr.size - 1)
+    entries = indices.size * n_states / (indptr.size - 1)
+    most = WORK_PER_ENTRY * entries
+    order = cyclic_order(indptr, indices, n_states, most)
+    if order.work <= LITTLE_PER_ENTRY * entries:
+        return order
     # A separator of w states fills in and takes w^3 / 3 multiplications; there are some more.
     if _spreads(indptr, indices, n_states, 0.5 * (3.0 * most) ** (1 / 3)):
-        return NO_ORDER
-    return order_for(indptr, indices, n_states, most)
+        return order
+    dissected = order_for(indptr, indices, n_states, min(most, order.work))
+    return order if dissected is NO_ORDER else dissected
 
 
 def _spreads(indptr: Places, indices: Places, n_states: int, width: float) -> bool:

@@ -103,6 +103,13 @@ def _filled_in(first: Places, near: Places, state: Ints, most: float) -> Order:
         return NO_ORDER
     lower, upper = np.append(0, np.cumsum(rows)), np.append(0, np.cumsum(columns))
     before, after = nested_dissection.filled(first, near, state, position, parent, lower, upper)
+    return order_of_rows(position, state, lower, before, upper, after, work)
+
+
+def order_of_rows(
+    position: Ints, state: Ints, lower: Ints, before: Positions, upper: Ints, after: Positions, work: float
+) -> Order:
+    """Return an order with the given rows."""
     runs, begins = _stretches(upper, after)
     return Order(position, state, lower, before, upper, after, runs, after[begins[:-1]], begins, work)
 

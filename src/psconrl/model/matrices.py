@@ -95,3 +95,16 @@ def restarting(matrix: csr_array, state: int, probability: float) -> csr_array:
     rows = np.arange(matrix.shape[0])
     indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, state, probability)
     return csr_array((data, indices, indptr), shape=matrix.shape)
+
+
+def same_entries(P: Matrix, Q: Matrix) -> bool:
+    """Return whether two matrices have the same entries, stored in the same way.
+
+    >>> same_entries(np.eye(2), np.eye(2)), same_entries(csr_array(np.eye(2)), np.eye(2))
+    (True, False)
+    """
+    if P is Q:
+        return True
+    if isinstance(P, np.ndarray) or isinstance(Q, np.ndarray):
+        return isinstance(P, np.ndarray) and isinstance(Q, np.ndarray) and np.array_equal(P, Q)
+    return all(map(np.array_equal, (P.indptr, P.indices, P.data), (Q.indptr, Q.indices, Q.data)))

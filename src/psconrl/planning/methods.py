@@ -13,6 +13,7 @@ from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.components.solve import solve_components
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.howard import greedy_policy
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.multichain import solve_multichain
 from psconrl.planning.problem import Problem
@@ -25,7 +26,14 @@ LEAST_ROOM = 1e-4  # of the range of a cost: less slack would give extreme weigh
 METHODS = MIXTURE, LP = ("mixture", "lp")
 
 
-def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], watch: Watch) -> Candidate:
+def find_candidate(
+    part: CMDP,
+    problem: Problem,
+    method: str,
+    start: Sequence[Ints],
+    watch: Watch,
+    known: KnownPolicies | None = None,
+) -> Candidate:
     """Plan by the requested method, or by the one that the structure of the model requires."""
     watch.scaling = problem.scaling
     if not part.transition.communicates:
@@ -35,7 +43,7 @@ def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[In
     if method == LP:
         return solve_lp(problem)
     near = None if start else guessed_weights(problem)
-    solution = solve(problem, start, least_excess=True, near=near, follow=watch.follow)
+    solution = solve(problem, start, least_excess=True, near=near, follow=watch.follow, known=known)
     return from_mixture(problem, solution, watch)
 
 

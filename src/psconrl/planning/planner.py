@@ -21,6 +21,7 @@ from psconrl.planning.exact.judgement import joined
 from psconrl.planning.exact.last_resort import asked_for, is_open, need_exact_size, settled
 from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.progress import Progress, Watch
@@ -73,11 +74,20 @@ def plan(
     return result.of_model(cmdp)
 
 
-def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None) -> Plan:
-    """Plan without explaining infeasibility, which takes further plans."""
+def plan_unexplained(
+    cmdp: CMDP,
+    method: str = MIXTURE,
+    start: Plan | None = None,
+    watch: Watch | None = None,
+    known: KnownPolicies | None = None,
+) -> Plan:
+    """Plan without explaining infeasibility, which takes further plans.
+
+    ``known``: policies evaluated for plans under other thresholds, to which this plan adds.
+    """
     reached = Restriction(cmdp)
     watch = watch or Watch(None, cmdp.maximise)
-    return reached.invert(_in_doubles(reached.apply(), method, _start_policies(reached, start), watch))
+    return reached.invert(_in_doubles(reached.apply(), method, _start_policies(reached, start), watch, known))
 
 
 def plan_settled(
@@ -104,10 +114,12 @@ def plan_settled(
     return reached.invert(result)
 
 
-def _in_doubles(part: CMDP, method: str, start: Sequence[Ints], watch: Watch) -> Plan:
+def _in_doubles(
+    part: CMDP, method: str, start: Sequence[Ints], watch: Watch, known: KnownPolicies | None = None
+) -> Plan:
     """Plan a model whose states are all reachable in double and double-double precision."""
     problem = Problem.of(part)
-    result = _attempt(part, problem, method, start, watch)
+    result = _attempt(part, problem, method, start, watch, known)
     for _ in range(RESCALINGS):
         if result.status is not Status.UNCERTIFIED or watch.stopped or not np.isfinite(result.costs).all():
             break
@@ -136,10 +148,17 @@ def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
     return explain_infeasibility(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
 
 
-def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], watch: Watch) -> Plan:
+def _attempt(
+    part: CMDP,
+    problem: Problem,
+    method: str,
+    start: Sequence[Ints],
+    watch: Watch,
+    known: KnownPolicies | None = None,
+) -> Plan:
     """Return the certified plan of a method, or an unproven plan if the method fails."""
     try:
-        candidate = find_candidate(part, problem, method, start, watch)
+        candidate = find_candidate(part, problem, method, start, watch, known)
         return watch.finish(lambda: certified_as_played(part, problem, candidate, stopped=watch.stopped))
     except SolverError as error:
         candidate = unproven(problem, method, str(error))

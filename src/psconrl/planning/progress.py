@@ -27,10 +27,13 @@ class Progress(NamedTuple):
 
 
 class Watch:
-    """Follows the search for a plan, reports its progress, and records whether the user has stopped it."""
+    """Follows the search for a plan, reports its progress, and records whether the user has stopped it.
 
-    def __init__(self, report: Callable[[Progress], object] | None, maximise: bool) -> None:
-        self._report, self._sign = report, -1.0 if maximise else 1.0
+    ``stoppable``: whether Ctrl-C ends the search with the best plan so far; if not, it ends whatever needs the plan.
+    """
+
+    def __init__(self, report: Callable[[Progress], object] | None, maximise: bool, *, stoppable: bool = True) -> None:
+        self._report, self._sign, self._stoppable = report, -1.0 if maximise else 1.0, stoppable
         self._began = time.monotonic()
         self.scaling: Scaling | None = None  # of the problem that is solved
         self.stopped = False
@@ -58,5 +61,7 @@ class Watch:
         return work()
 
     def interrupted(self) -> None:
-        """Record that the user has stopped the search."""
+        """Record that the user has stopped the search; raise KeyboardInterrupt if it cannot be stopped by itself."""
+        if not self._stoppable:
+            raise KeyboardInterrupt
         self.stopped = True

@@ -13,11 +13,13 @@ from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_nam
 from psconrl.model.cmdp import CMDP
 from psconrl.model.validation import as_floats
 from psconrl.planning.deployable import Deployable
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
+from psconrl.systems.denominators import Denominator
 from psconrl.systems.heat_map import HeatMap, heat_map
 from psconrl.systems.infeasible import best_value, why_infeasible
-from psconrl.systems.least_ratio import Denominator, is_undefined, without_denominator
+from psconrl.systems.least_ratio import is_undefined, without_denominator
 from psconrl.systems.limits import Requirement
 from psconrl.systems.measures import Measures, PolicyAverages
 from psconrl.systems.prices import Price, price_of, quantity_unit
@@ -275,10 +277,11 @@ def trade_off(
         if not 1 <= chosen.size <= MOST_POINTS:
             raise ConfigError(f"numbers must be 1 to {MOST_POINTS:,} numbers; got {chosen.size}")
     answers: list[Answer] = []
+    known = KnownPolicies()
     for number in chosen:
-        system.expectations.report(f"{len(answers)} of {len(chosen)} plans")
+        system.expectations.report.stage(f"point {len(answers) + 1} of {len(chosen)}")
         stricter = system.with_limits({limit: float(number)})
-        result = solve_statement(stricter, answers[-1].plan if answers else None)
+        result = solve_statement(stricter, answers[-1].plan if answers else None, known=known)
         answers.append(_answer(stricter, result, "" if result.plan.feasible else "no policy keeps all limits"))
     return TradeOff(limit, chosen, tuple(answers))
 
@@ -286,7 +289,9 @@ def trade_off(
 def _span(system: Stated, limit: Requirement, points: int) -> Floats:
     """Return numbers from the best value under the other limits to the value without this one."""
     others = [one for one in system.requirements if one is not limit]
+    system.expectations.report.stage(f"range of {limit.name}, 1 of 2")
     best = best_value(system, limit, limit.high is None, others)
+    system.expectations.report.stage(f"range of {limit.name}, 2 of 2")
     free = answer(system.with_limits({limit.name: None}))
     if best is None or not free.feasible:
         raise ModelError(f"the range of {limit.name!r} is not known; give the numbers")

@@ -13,6 +13,7 @@ from psconrl.systems.exploration import Explored
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.outcome_successors import blocks_of_states, possible_at
 from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.reports import Report
 from psconrl.systems.sources import NEXT, RandomSource
 
 
@@ -37,6 +38,7 @@ class CostTables:
         rules: Mapping[str, Rule],
         shown: Sequence[LinearLimit],
         maximises: bool,
+        report: Report,
     ) -> "CostTables":
         """Return the tables of the objective, which comes first in ``shown``, and of the limits."""
         S, A = explored.available.shape
@@ -50,6 +52,7 @@ class CostTables:
             parts.append([block.of(limit) for limit in shown])
             known.append(block.relevant)
             done += some.size
+            report(f"costs in {done:,} of {S:,} states")
         relevant = np.concatenate(known)
         fixed = np.zeros((len(shown), S * A))
         by_outcome: list[Floats | None] = []

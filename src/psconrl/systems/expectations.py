@@ -25,7 +25,7 @@ from psconrl.systems.exploration import Explored
 from psconrl.systems.expressions import Expression
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.quantities import LinearLimit
-from psconrl.systems.reports import Report, Reports
+from psconrl.systems.reports import Reports
 from psconrl.systems.sources import RandomSource
 
 VALUE, PLAIN = "value of ", "plain "  # before the text of an expression, and the name of a cost without its events
@@ -66,7 +66,7 @@ class Expectations:
 
     def __init__(self, source: RandomSource, explored: Explored, rules: Mapping[str, Rule]) -> None:
         self._source, self._explored = source, explored
-        self.report: Report = Reports()
+        self.report = Reports()
         self.shape = explored.available.shape
         source.need_probabilities(explored.states)
         self._graph = source.graph()
@@ -78,6 +78,7 @@ class Expectations:
         self._points = source.points(explored.pairs)
         self._where = np.flatnonzero(explored.available.ravel())
         self._taken = explored.taken
+        self.least_averages: dict[tuple[tuple[float, str], ...], float] = {}  # of sums of expressions
         self._means: dict[str, Floats] = {}
         self._weighted: dict[tuple[str, str], Weighted] = {}
 

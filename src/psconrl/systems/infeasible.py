@@ -17,6 +17,7 @@ MORE = 1e-9  # relative: a limit that is missed by less is kept
 def why_infeasible(system: Stated) -> str:
     """Return a sentence that says which limits cannot be kept, and what can be reached instead."""
     limits = system.requirements
+    system.expectations.report.stage("the limits cannot be kept; finding out why")
     alone = [_miss(system, limit, ()) for limit in limits]
     if any(alone):
         return " ".join(sentence for sentence in alone if sentence)

@@ -6,23 +6,21 @@ from the ratio r of a policy with :math:`E[b] > 0`, the policy of least :math:`E
 this minimum is zero. As the ratio decreases at every step, no policy with a zero denominator is ever needed.
 """
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from psconrl.errors import ModelError
-from psconrl.model.units import Units
-from psconrl.systems.limits import CONDITIONS, Requirement, Statement
+from psconrl.systems.denominators import POSITIVE, Denominator
+from psconrl.systems.limits import Requirement, Statement
 from psconrl.systems.measures import Measures, PolicyAverages
 from psconrl.systems.prices import counted_unit
 from psconrl.systems.quantities import ONE, Averages, Combination, Mean, Percentile, Quantity, Ratio
-from psconrl.systems.search import MOST_RATIOS, POSITIVE, SAME_RATIO, Found, solve_statement
+from psconrl.systems.search import MOST_RATIOS, SAME_RATIO, Found, solve_statement
 from psconrl.systems.stated import Stated
 
 RATIO_SLACK = 1e-7  # relative: a limit at the least ratio itself would leave no room for rounding
-EXAMPLE = 0.1  # of the largest average: a denominator that might be asked for
 
 
 @dataclass(frozen=True)
@@ -71,38 +69,6 @@ def is_undefined(limit: Requirement, averages: Averages, measures: Measures) -> 
     return averages.mean(bottom) <= POSITIVE * float(np.abs(measures.cost(bottom)).max())
 
 
-@dataclass(frozen=True)
-class Denominator:
-    """What a ratio divides by, in words: a quantity, or a condition that selects rounds."""
-
-    bottom: Combination
-
-    @property
-    def _is_condition(self) -> bool:
-        parsed = ast.parse(str(self.bottom), mode="eval").body
-        return isinstance(parsed, CONDITIONS) and len(self.bottom.terms) == 1
-
-    @property
-    def is_zero(self) -> str:
-        """The sentence that it is zero."""
-        return f"{self.bottom} never holds" if self._is_condition else f"{self.bottom} is zero on average"
-
-    @property
-    def where(self) -> str:
-        """Under which policies it is not."""
-        return f"where {self.bottom} {'occurs' if self._is_condition else 'is positive'}"
-
-    def at_least(self, number: float) -> str:
-        """Return a limit that asks for some of it."""
-        return f"{f'P({self.bottom})' if self._is_condition else self.bottom} >= {number:.2g}"
-
-    def one(self, units: Units) -> str:
-        """Return a unit of it: "one piece of demand"."""
-        if self._is_condition:
-            return f"one round with {self.bottom}"
-        return f"one {counted_unit(Mean('', self.bottom), units) or 'unit'} of {self.bottom}"
-
-
 def without_denominator(system: Stated, limit: Requirement, value: float, base: float) -> str:
     """Return what can be reached with a positive denominator, and at which cost, for a policy that has none.
 
@@ -124,7 +90,7 @@ def without_denominator(system: Stated, limit: Requirement, value: float, base: 
         return ""
     best = f"{words.where}, {ratio.text} is at {'most' if below else 'least'} {found.value:.6g}"
     limited = f"{best}; the limit is {number:g}" if beyond else f"{best}, which the limit allows"
-    some, relax = words.at_least(EXAMPLE * found.largest_bottom), f", and relax {limit.name}" if beyond else ""
+    some, relax = words.some_of(found.largest_bottom), f", and relax {limit.name}" if beyond else ""
     return f"{limited}{cost}; to ask for it, add a limit such as '{some}'{relax}"
 
 

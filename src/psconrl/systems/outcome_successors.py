@@ -6,6 +6,7 @@ from psconrl.arrays import Bools, Ints, Places
 from psconrl.caps import need
 from psconrl.errors import ModelError
 from psconrl.systems.exploration import Explored
+from psconrl.systems.reports import Report
 from psconrl.systems.sources import RandomSource
 
 POINTS_AT_ONCE = 1_000_000  # points (s, a, w) that are evaluated at once
@@ -23,7 +24,7 @@ def possible_at(source: RandomSource, states: Ints) -> Bools:
     return randomness.possible()[contexts].reshape(states.size, source.actions.size, -1)
 
 
-def all_successors(source: RandomSource, explored: Explored) -> Places:
+def all_successors(source: RandomSource, explored: Explored, report: Report) -> Places:
     """Return the places of next states (S, A, W); that of the state itself for an impossible outcome."""
     states, mask = explored.states, explored.available
     W = source.outcomes.size
@@ -37,4 +38,5 @@ def all_successors(source: RandomSource, explored: Explored) -> Places:
         own = np.arange(done, done + some.size)[:, None, None]
         found[here] = np.where(possible, np.searchsorted(states, np.where(possible, numbers, states[0])), own)
         done += some.size
+        report(f"outcomes in {done:,} of {states.size:,} states")
     return found

@@ -14,6 +14,8 @@ Report = Callable[[str], object]
 class Reports:
     """Passes lines on, from two seconds on and at most one in a second; without a function, none.
 
+    ``stage`` says what the following lines are about.
+
     >>> seconds = iter([0.0, 1.0, 2.5, 3.0])
     >>> report = Reports(print, clock=lambda: next(seconds))
     >>> for line in ("too early", "1,000 reachable states", "too soon"):
@@ -26,11 +28,19 @@ class Reports:
             raise ConfigError(f"progress must be a function, such as print; got {function!r}")
         self._function, self._clock = function, clock
         self._next = clock() + FIRST_AFTER_SECONDS
+        self._stage = ""
 
     @property
     def is_silent(self) -> bool:
         """Whether all lines are ignored."""
         return self._function is None
+
+    def stage(self, name: str) -> None:
+        """Begin a part of the work, such as "plan 3 of 11"; its lines begin with its name, unless that is empty."""
+        self._stage = ""
+        if name:
+            self(name)
+        self._stage = name
 
     def __call__(self, line: object) -> None:
         """Report a line, or another object by its text, unless it is too early."""
@@ -38,4 +48,4 @@ class Reports:
             now = self._clock()
             if now >= self._next:
                 self._next = now + BETWEEN_SECONDS
-                self._function(str(line))
+                self._function(f"{self._stage}: {line}" if self._stage else str(line))

@@ -21,11 +21,13 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan_unexplained
+from psconrl.planning.progress import Watch
 from psconrl.planning.tolerances import PROVEN_GAP
 from psconrl.systems.boundary import plan_within_rounding
 from psconrl.systems.bounds import swept_bounds
+from psconrl.systems.denominators import POSITIVE, Denominator, least_average, need_denominators, watch_of
 from psconrl.systems.limits import Statement
 from psconrl.systems.measures import Measures, PolicyAverages
 from psconrl.systems.quantities import ONE, SAME_SHARE, Combination, Mean, Percentile, Quantity, Ratio, Shortfall
@@ -35,7 +37,6 @@ MOST_RATIOS = 50  # of Dinkelbach's iteration, which mostly needs 3 to 6
 MOST_RANGES = 16  # ranges of levels that are bounded at once
 MOST_ALTERNATIONS = 2  # between a level and the policy that is best for it
 SAME_RATIO = 1e-13  # relative change of a ratio at which the iteration ends
-POSITIVE = 1e-9  # of its largest entry: a smaller average of a denominator counts as zero
 
 Ranges = tuple[tuple[int, int], ...]  # of every shortfall, the places of the lowest and the highest level
 
@@ -53,19 +54,25 @@ class Found:
 
 
 def solve_statement(
-    system: Stated, start: Plan | None = None, follow: Callable[[object], object] | None = None
+    system: Stated,
+    start: Plan | None = None,
+    follow: Callable[[object], object] | None = None,
+    known: KnownPolicies | None = None,
 ) -> Found:
     """Return the best policy for a system without unknown parameters.
 
-    ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement.
+    ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement, which
+    Ctrl-C then ends with the best policy so far.
+    ``known``: policies that were evaluated for other thresholds of a linear statement.
     """
     statement = system.statement
-    _need_denominators(system)
+    need_denominators(system)
     if isinstance(statement.goal, Percentile):
         return _best_percentile(system, statement.goal, start)
     if not statement.is_linear:
         return _Search(system).run(start)
-    model, found = plan_within_rounding(system.expected_model(), start, follow)
+    watch = watch_of(system) if follow is None else Watch(follow, system.maximises)
+    model, found = plan_within_rounding(system.expected_model(), start, watch, known)
     value = float(found.costs[0]) if found.feasible else np.nan
     return Found(system, model, found, value, found.certificate.lower, 1)
 
@@ -92,47 +99,6 @@ def _best_percentile(system: Stated, goal: Percentile, start: Plan | None) -> Fo
             best = best if low < high or best is not None else None
     value = float(-values[high] if below else values[high])
     return replace(best, value=value, lower=value, plans=plans)
-
-
-def _need_denominators(system: Stated) -> None:
-    """Raise an error if the denominator of a limit may be negative on average, or that of the objective zero."""
-    statement = system.statement
-    divided = [
-        one for one in (statement.goal, *(limit.quantity for limit in statement.requirements)) if one.denominator
-    ]
-    if not divided:
-        return
-    measures = Measures(system)
-    for quantity in divided:
-        assert quantity.denominator is not None
-        bottom = quantity.denominator
-        if not isinstance(quantity, Ratio) and measures.values(bottom.terms[0][1])[0] < 0:
-            raise ModelError(f"in {quantity.text!r}: the weight {str(bottom)!r} must not be negative in any round")
-        least, unit = least_average(system, measures, bottom)
-        if least < -POSITIVE * unit:
-            raise ModelError(
-                f"{str(bottom)!r}, by which {quantity.text!r} divides, must not be negative on average; "
-                f"the least average is {least:.6g}"
-            )
-        if quantity is statement.goal and least <= POSITIVE * unit:
-            raise ModelError(
-                f"{str(bottom)!r}, by which the objective divides, must be positive on average whatever the policy; "
-                f"the least average is {max(least, 0.0):.6g}"
-            )
-
-
-def least_average(system: Stated, measures: Measures, combination: Combination) -> tuple[float, float]:
-    """Return a lower bound on the average of a combination over all policies, and its largest absolute entry.
-
-    The bound is the least entry if that is positive, else the exact least average.
-    """
-    cost = measures.cost(combination)
-    least, unit = float(cost.min()), float(np.abs(cost).max())
-    if least > POSITIVE * unit:
-        return least, unit
-    free = replace(system.statement, goal=Mean(str(combination), combination), maximises=False, requirements=())
-    found = plan_unexplained(system.with_statement(free).cmdp(measures.transition, cost[None]))
-    return float(found.certificate.lower), unit
 
 
 class _Node(NamedTuple):
@@ -181,14 +147,51 @@ class _Search:
 
     @cached_property
     def least_bottom(self) -> float:
-        """A positive lower bound on the denominator of the objective."""
+        """A positive lower bound on the denominator of the objective, for all policies or those within the limits.
+
+        An error if there is none. The bound holds for all ranges of levels.
+        """
         goal = self.statement.goal
-        return least_average(self.system, self.measures, goal.bottom)[0] if isinstance(goal, Ratio) else 1.0
+        if not isinstance(goal, Ratio):
+            return 1.0
+        least, unit = least_average(self.system, self.measures, goal.bottom)
+        if least > POSITIVE * unit:
+            return least
+        within = " within the limits" if self.statement.requirements else ""
+        if within:
+            node = self._extreme(goal.bottom, False)
+            if not node.plan.feasible:
+                return POSITIVE * unit  # it does not matter
+            if node.lower > POSITIVE * unit:
+                return node.lower
+        words, largest = Denominator(goal.bottom), -self._extreme(goal.bottom, True).lower
+        if largest <= POSITIVE * unit:
+            raise ModelError(
+                f"{words.is_zero}, whatever the policy{within}, but the objective {goal.text!r} divides by it"
+            )
+        raise ModelError(
+            f"{words.is_zero} under some policy{within}, but the objective {goal.text!r} divides by it; "
+            f"add a limit that excludes such policies, such as '{words.some_of(largest)}'"
+        )
+
+    def _extreme(self, bottom: Combination, largest: bool) -> _Node:
+        """Return the plan for the least or the largest average of a denominator within the widest limits."""
+        asked = replace(self.statement, goal=Mean(str(bottom), bottom), maximises=largest)
+        return _Search(self.system.with_statement(asked)).solved_widely(None)
+
+    @property
+    def whole(self) -> Ranges:
+        """All levels."""
+        return tuple((0, values.size - 1) for values in self.values)
+
+    def solved_widely(self, start: Plan | None) -> _Node:
+        """Return the plan for the least cost over all levels."""
+        return self.solved(self.whole, start)
 
     def run(self, start: Plan | None) -> Found:
         """Return the best policy and the bound that is proven."""
-        whole: Ranges = tuple((0, values.size - 1) for values in self.values)
-        root = self.solved(whole, start)
+        assert self.least_bottom > 0.0
+        root, whole = self.solved_widely(start), self.whole
         if not self.shortfalls or not root.plan.feasible:
             return self._result(root, root.lower)
         exact: dict[tuple[int, ...], _Node] = {}
@@ -322,7 +325,7 @@ class _Search:
         highest = [float(values[high]) for values, (_, high) in zip(self.values, ranges, strict=True)]
         system = self.system.with_statement(linear_statement(self.statement, highest, ratio))
         model = system.cmdp(self.transition, np.array(list(self._costs(ranges, ratio))))
-        return _Node(system, *plan_within_rounding(model, start), np.inf, np.inf)
+        return _Node(system, *plan_within_rounding(model, start, watch_of(system)), np.inf, np.inf)
 
     def _costs(self, ranges: Ranges, ratio: float) -> Sequence[Floats]:
         """Return the costs (S, A) of the objective and of all limits, for ranges of levels."""

@@ -1,10 +1,25 @@
 """Names and units of the linear limits of a system, in the words in which the limits were stated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from psconrl.errors import ModelError, unknown_name
 from psconrl.model.units import Units
 from psconrl.systems.limits import Requirement, Statement
 from psconrl.systems.prices import counted_unit, shown_number
+
+
+def read_cost_names(given: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, str]:
+    """Return how some costs and limits are shown, by name."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ModelError(
+            f"cost_names must be a table of costs and texts, such as {{'lost': 'Lost sales'}}; got {given!r}"
+        )
+    for name, shown in (given or {}).items():
+        if not isinstance(shown, str):
+            raise ModelError(f"cost_names: {name!r} must be shown as a text; got {shown!r}")
+        if name not in names:
+            raise ModelError(f"cost_names: {unknown_name('cost', name, names)}")
+    return dict(given or {})
 
 
 def row_names(statement: Statement, units: Units, given: Mapping[str, str]) -> dict[str, str]:

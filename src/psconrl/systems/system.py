@@ -1,6 +1,7 @@
 """A system in its owner's words: variables, actions, noise, a step and costs, of which a model is made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Matrix, Places
-from psconrl.errors import ModelError, unknown_name
+from psconrl.errors import ModelError
 from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
@@ -28,7 +29,7 @@ from psconrl.systems.noise_source import NoiseSource
 from psconrl.systems.outcome_successors import all_successors
 from psconrl.systems.reading import system_arguments
 from psconrl.systems.reports import Report, Reports
-from psconrl.systems.shown_names import row_names, row_units
+from psconrl.systems.shown_names import read_cost_names, row_names, row_units
 from psconrl.systems.sources import NEXT, RandomSource
 from psconrl.systems.stated import SHARED, Stated
 from psconrl.systems.structure import Structure, outcome_tables
@@ -64,6 +65,8 @@ class System(Stated):
       delay <= 1 holds with 1; one unit more of delay is worth 0.503
     """
 
+    _report = Reports()  # silent
+
     def __init__(
         self,
         *,
@@ -96,7 +99,7 @@ class System(Stated):
         self._first = self.states.number(given_start, "start")
         self.start = dict(given_start)
         self.cost_names = tuple(self._costs)
-        self._shown = _read_cost_names(cost_names, self.statement.texts)
+        self._shown = read_cost_names(cost_names, self.statement.texts)
         self.units = read_units(units, (*self.cost_names, *known, *self.statement.texts, *(cost_names or {}).values()))
         self._given = {
             "costs": dict(costs), "available": available, "start": self.start, "units": units,
@@ -172,7 +175,8 @@ class System(Stated):
 
         ``progress``: called with a line of text from time to time if it takes long, for example ``print``.
         """
-        return self._with_known(known, Reports(progress)).expected_model()
+        with self._with_known(known, Reports(progress)) as system:
+            return system.expected_model()
 
     def plan(self, *, progress: Report | None = None, **known: Any) -> Answer:
         """Return the best policy for the objective within the limits, with a certificate, in the terms of the system.
@@ -181,7 +185,8 @@ class System(Stated):
         ends the planning of a linear statement with the best policy so far.
         """
         report = Reports(progress)
-        return answer(self._with_known(known, report), None if report.is_silent else report)
+        with self._with_known(known, report) as system:
+            return answer(system, None if report.is_silent else report)
 
     def linear(self, **guess: Any) -> "System":
         """Return the system with linear objective and limits, for agents that learn its noise.
@@ -202,9 +207,12 @@ class System(Stated):
         Without ``numbers``, ``points`` of them run from the best value that the other limits allow to where the limit
         no longer binds. ``progress``: as of ``model``.
         """
-        return trade_off(self._with_known(known, Reports(progress)), limit, numbers, points)
+        with self._with_known(known, Reports(progress)) as system:
+            return trade_off(system, limit, numbers, points)
 
-    def _with_known(self, known: Mapping[str, Any], report: Reports) -> "System":
+    @contextmanager
+    def _with_known(self, known: Mapping[str, Any], report: Reports) -> "Iterator[System]":
+        """Provide the system with given parameters; long work in this context is reported."""
         system = self.with_noise(**known) if known else self
         system._need_known()
         if "_explored" not in vars(system):
@@ -212,7 +220,20 @@ class System(Stated):
         for name in SHARED:  # once, for all systems with other limits that are made of this one
             getattr(system, name)
         system.expectations.report = report
-        return system
+        try:
+            yield system
+        finally:
+            system.expectations.report = Reports()
+
+    def prepare(self, progress: Report | None = None) -> None:
+        """Compute what agents and simulations need, which may take long. ``progress``: as of ``model``."""
+        self._report = Reports(progress)
+        try:
+            structure = self.structure
+            self._report(f"transitions of {structure.successors.size:,} outcomes")
+            _ = structure.patterns
+        finally:
+            del self._report
 
     def model_for_learning(self) -> CMDP:
         """Return the model with all actions in all states: one that is not available acts as the first that is."""
@@ -320,7 +341,7 @@ class System(Stated):
 
     @cached_property
     def _explored(self) -> Explored:
-        return explore_states(self.source, self._available, self._first, Reports())
+        return explore_states(self.source, self._available, self._first, self._report)
 
     @cached_property
     def expectations(self) -> Expectations:
@@ -330,7 +351,7 @@ class System(Stated):
     @cached_property
     def _successors(self) -> Places:
         """The next state of every joint outcome in every pair (S, A, W)."""
-        return all_successors(self.source, self._explored)
+        return all_successors(self.source, self._explored, self._report)
 
     @cached_property
     def structure(self) -> Structure:
@@ -339,7 +360,7 @@ class System(Stated):
         S, A, W = successors.shape
         randomness, contexts = self.source.randomness_at(explored.states)
         shown = (self.objective, *self.limits)
-        costs = CostTables.of(self.source, explored, successors, self._costs, shown, self.maximises)
+        costs = CostTables.of(self.source, explored, successors, self._costs, shown, self.maximises, self._report)
         return Structure(
             S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, costs.fixed[:, taken],
             *(tuple(None if c is None else c[taken] for c in some) for some in (costs.by_outcome, costs.by_event)),
@@ -355,20 +376,6 @@ def _need_different(names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"{name!r} is the name of two variables")
-
-
-def _read_cost_names(given: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, str]:
-    """Return how some costs and limits are shown, by name."""
-    if given is not None and not isinstance(given, Mapping):
-        raise ModelError(
-            f"cost_names must be a table of costs and texts, such as {{'lost': 'Lost sales'}}; got {given!r}"
-        )
-    for name, shown in (given or {}).items():
-        if not isinstance(shown, str):
-            raise ModelError(f"cost_names: {name!r} must be shown as a text; got {shown!r}")
-        if name not in names:
-            raise ModelError(f"cost_names: {unknown_name('cost', name, names)}")
-    return dict(given or {})
 
 
 def _read_costs(costs: Any, known: frozenset[str]) -> dict[str, Rule]:

@@ -69,6 +69,7 @@ from psconrl.learning.safety_certificates import Certifier
 from psconrl.learning.safety_views import NoiseKnowledge, Occasion, View, view_of_rows
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.products import product
+from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 
 PER_OUTCOME = 1.5e-6  # seconds of planning an episode of a system per pair and joint outcome, measured on 43,520
@@ -136,17 +137,17 @@ class SafeStart(SystemAgent):
         self._playing_interim = False  # whether the baseline is played while a plan is computed
 
     @classmethod
-    def of(cls, system: System, **options: Any) -> Self:
+    def of(cls, system: System, *, progress: Report | None = None, **options: Any) -> Self:
         """Build an agent that knows a system, except for the unknown parameters of its noise.
 
         It has confidence sets for these instead of the rows of transitions, so that every state informs about all
         others. Costs are known functions of the noise. ``baseline`` and ``slack`` are needed here, too, and a ``span``
-        should be given. Priors of unknown parameters play no part. For live use see ``Sampler.of``; the noise itself
-        cannot be reported.
+        should be given. Priors of unknown parameters play no part. For live use, and ``progress``, see ``Sampler.of``;
+        the noise itself cannot be reported.
         """
         if not isinstance(system, System):
             raise AgentError(f"of needs a System; for sizes write SafeStart(n_states, n_actions, ...); got {system!r}")
-        return cls._made_for(system, {**cls.parts_for_systems} | options)
+        return cls._made_for(system, {**cls.parts_for_systems} | options, progress)
 
     def begin(self, state: int) -> Episode:
         """Return the certified policy of best optimistic objective, which spends its slack on exploration."""

@@ -12,6 +12,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.validation import as_floats
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan, plan_unexplained
 from psconrl.products import product
@@ -83,8 +84,9 @@ def pareto(
     i = constraint_index(cmdp, constraint)
     levels = _levels(cmdp, i, thresholds, points, low, high)
     plans: list[Plan] = []
+    known = KnownPolicies()
     for level in levels:
-        plans.append(_plan_with(cmdp, {i: level}, plans[-1:]))
+        plans.append(_plan_with(cmdp, {i: level}, plans[-1:], known))
         if progress is not None:
             progress(len(plans), levels.size)
     return Pareto(cmdp.cost_names[i], i, cmdp.cost_names[0], levels, tuple(plans))
@@ -122,11 +124,12 @@ def pareto_surface(
     given = (None, None) if thresholds is None else thresholds
     rows, columns = _levels(cmdp, i, given[0], points, beside=k), _levels(cmdp, k, given[1], points, beside=i)
     plans: list[list[Plan]] = []
+    known = KnownPolicies()
     for x, row in enumerate(rows):
         plans.append([])
         for y, column in enumerate(columns):
             neighbours = [*plans[x][y - 1 : y], *([plans[x - 1][y]] if x else [])]
-            plans[x].append(_plan_with(cmdp, {i: row, k: column}, neighbours))
+            plans[x].append(_plan_with(cmdp, {i: row, k: column}, neighbours, known))
             if progress is not None:
                 progress(x * columns.size + y + 1, rows.size * columns.size)
     names = cmdp.cost_names
@@ -157,16 +160,16 @@ def _levels(
     return levels
 
 
-def _plan_with(cmdp: CMDP, levels: dict[int, float], neighbours: Sequence[Plan]) -> Plan:
+def _plan_with(cmdp: CMDP, levels: dict[int, float], neighbours: Sequence[Plan], known: KnownPolicies) -> Plan:
     """Plan under other thresholds, starting from the policies of neighbouring plans; do not explain infeasibility."""
     limits = cmdp.thresholds.copy()
     for i, level in levels.items():
         limits[i - 1] = level
     start = None
     if neighbours:
-        known = {column.tobytes(): column for near in neighbours for column in near.columns}
-        start = replace(neighbours[0], columns=tuple(known.values()))
-    return plan_unexplained(cmdp.with_thresholds(limits), start=start)
+        columns = {column.tobytes(): column for near in neighbours for column in near.columns}
+        start = replace(neighbours[0], columns=tuple(columns.values()))
+    return plan_unexplained(cmdp.with_thresholds(limits), start=start, known=known)
 
 
 def constraint_index(cmdp: CMDP, constraint: str | int) -> int:

@@ -16,7 +16,7 @@ from psconrl.kernels.improvement import cheapest_for_one_step
 from psconrl.kernels.products import dot, times
 from psconrl.markov.chain import chain_of
 from psconrl.markov.gain_bias import FALLS_APART, Unichain
-from psconrl.markov.policy_iteration import policy_steps
+from psconrl.markov.policy_iteration import PolicySteps, policy_steps
 from psconrl.markov.structure import attractor_policy
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
@@ -120,12 +120,15 @@ class Howard(Oracle[Column]):
 
     ``careful``: work in double-double precision, for the few models on which rounding would decide. If parts of a model
     are left once in 1e8 to 1e18 steps, one double per state cannot hold the bias. ``hasty``: evaluate policies roughly
-    while large improvements remain; the caller must have answers ``refined`` before mixing them.
+    while large improvements remain; the caller must have answers ``refined`` before mixing them. ``steps``: those
+    of another search of the same transitions, costs and actions.
     """
 
-    def __init__(self, problem: Problem, *, careful: bool = False, hasty: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, *, careful: bool = False, hasty: bool = False, steps: PolicySteps | None = None
+    ) -> None:
         self.problem = problem
-        self._steps = policy_steps(problem.transition, problem.costs, problem.available, double_double=careful)
+        self.steps = steps or policy_steps(problem.transition, problem.costs, problem.available, double_double=careful)
         self._nearly_closed = NEARLY_CLOSED_DOUBLE_DOUBLE if careful else NEARLY_CLOSED
         self._reference = 0
         self._within = ROUGH if hasty else 0.0  # allowed error of gains
@@ -169,7 +172,7 @@ class Howard(Oracle[Column]):
         before, self._last_gap = self._last_gap, np.inf
         for caution in CAUTION:
             ahead = price if caution == CAUTION[0] else None
-            bound, policy, potential = self._steps.improve(
+            bound, policy, potential = self.steps.improve(
                 answer.policy, answer.chain, weights, caution * self._switch, ahead
             )
             if potential is not None:
@@ -196,14 +199,14 @@ class Howard(Oracle[Column]):
         At the weights at which two regimes cost the same, every policy between them does, but one step of policy
         iteration moves the border between them by one state only. None if that policy is one of the columns.
         """
-        masses = disjoint_log_masses(answers, shares) if self._steps.joins_regimes else None
+        masses = disjoint_log_masses(answers, shares) if self.steps.joins_regimes else None
         if masses is None:
             return None
         policies = np.array([answer.policy for answer in answers])
         policy = policies[masses.argmax(axis=0), np.arange(masses.shape[1])]
         if (policy == policies).all(axis=1).any():
             return None
-        self._steps.forget_levels()
+        self.steps.forget_levels()
         return self.evaluate(policy, weights)
 
     def refined(self, answer: Column) -> Column | None:
@@ -211,13 +214,13 @@ class Howard(Oracle[Column]):
         if not answer.chain.rough:
             return None
         self._within = 0.0  # little improvement remains: evaluate exactly from now on
-        chain = self._steps.evaluate(answer.policy, answer.chain.reference, guess=answer.chain)
+        chain = self.steps.evaluate(answer.policy, answer.chain.reference, guess=answer.chain)
         assert chain is not None
         return Column.of(answer.policy, chain)
 
     def _solve(self, policy: Ints, near: Unichain | None = None) -> Unichain | None:
         """Evaluate the chain of a policy; None if it has two closed classes."""
-        chain = self._steps.evaluate(policy, self._reference, self._within, near)
+        chain = self.steps.evaluate(policy, self._reference, self._within, near)
         if chain is not None and not np.isfinite(chain.gains).all():
             raise SolverError(FALLS_APART)
         return chain

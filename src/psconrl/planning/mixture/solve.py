@@ -15,6 +15,7 @@ from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.markov.gain_bias import Unichain
 from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
+from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARCH_GAP, search_with
@@ -86,6 +87,7 @@ def solve(
     careful_states: int = DOUBLE_DOUBLE_STATES,
     within: float = PLAYABLE_GAP,
     follow: Follow | None = None,
+    known: KnownPolicies | None = None,
 ) -> Solution:
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
@@ -93,14 +95,15 @@ def solve(
     of the optimal weights. ``order``: elimination order for the states of sparse transitions, or ``NO_ORDER`` for
     Krylov methods; if None, sparse transitions are not searched by the compiled loop. If double precision leaves a gap
     above ``within``, models of up to ``careful_states`` states are solved in double-double precision. The caller must
-    check whether the solution is ``settled``. ``follow``: receives the progress of a long search.
+    check whether the solution is ``settled``. ``follow``: receives the progress of a long search. ``known``: policies
+    that other searches have evaluated, and to which this one adds; it is not used by the compiled loop.
     """
     # The path that a learning loop takes thousands of times; None for sparse transitions, which need an order.
     best = solve_compiled(problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
     if best is not None and best.settled_within(within):
         return best
     trouble = SolverError("the search did not end")
-    for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within, follow):
+    for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within, follow, known):
         try:
             found = attempt()
         except SolverError as error:
@@ -123,21 +126,28 @@ def _attempts(
     careful_states: int,
     within: float,
     follow: Follow | None,
+    known: KnownPolicies | None,
 ) -> Iterator[Callable[[], Solution | None]]:
     """Yield the ways to solve a problem, the quickest first; the compiled search without an order has been tried."""
     if not problem.transition.eliminates:
         compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
         if order is not None:
-            quick = _is_quick(problem, order)
-            yield partial(compiled, order=order if quick else NO_ORDER)
-            if order.position.size and not quick:
+            if order.position.size:
+                if not _is_quick(problem, order):
+                    yield partial(compiled, order=NO_ORDER)
                 yield partial(compiled, order=order)
-            elif not order.position.size:
-                yield partial(compiled, order=order, products=PATIENT * KRYLOV_STEPS)
+            else:
+                yield partial(_by_products, compiled)
         hasty = problem.available.shape[0] >= HASTY_STATES
-        yield lambda: _solve_with(Howard(problem, hasty=hasty), start, least_excess, near, hasty, follow)
+        make = partial(Howard, hasty=hasty) if known is None else partial(known.oracle, hasty=hasty)
+        yield lambda: _solve_with(make(problem), start, least_excess, near, hasty, follow, known)
     if problem.available.shape[0] <= careful_states:
         yield partial(solve_carefully, problem, start, least_excess=least_excess)
+
+
+def _by_products(compiled: Callable[..., Solution | None]) -> Solution | None:
+    """Search by Krylov methods; if a chain has not converged, with more steps, which would not help otherwise."""
+    return compiled(order=NO_ORDER) or compiled(order=NO_ORDER, products=PATIENT * KRYLOV_STEPS)
 
 
 def _is_quick(problem: Problem, order: Order) -> bool:
@@ -211,10 +221,13 @@ def _solve_with(
     near: Floats | None = None,
     smooth: bool = False,
     follow: Follow | None = None,
+    known: KnownPolicies | None = None,
 ) -> Solution:
     problem = oracle.problem
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
     columns = [oracle.evaluate(policy, weights) for policy in start]
+    if known is not None:
+        columns = known.columns  # among which are these
     mixture = mix(
         oracle, problem.thresholds, columns, least_excess=least_excess, near=near, smooth=smooth, follow=follow
     )
