@@ -19,7 +19,7 @@ from psconrl.envs.registry import load_system
 from psconrl.errors import AgentError, StructureWarning
 from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.noise_bounds import NoiseIntervals, box_of_parameter, end_of_rate
+from psconrl.learning.posterior.noise_bounds import NoiseIntervals, _means_at, box_of_parameter, end_of_rate
 from psconrl.learning.safety_views import NoiseKnowledge
 from psconrl.planning.lyapunov import best_within
 from psconrl.planning.noise_box import BlockBounds, NoiseBox
@@ -93,6 +93,18 @@ def test_a_count_has_an_interval_for_every_number_or_more_and_the_rate_lies_in_a
     one = rates * np.exp(-rates)
     assert found.low[0, 1] == pytest.approx(one.min(), rel=1e-6)
     assert found.high[0, 1] == pytest.approx(one.max(), rel=1e-4)
+
+
+def test_means_of_counts_are_quantiles_of_gamma_distributions():
+    """A Poisson count is at least j with the distribution function of a Gamma(j) at its mean."""
+    probabilities = np.array([[0.1, 0.5, 0.3, 0.0, 1.0], [0.2, 0.6, 0.7, 0.0, 1.0]])
+    counts = np.array([1.0, 30.0, 2000.0, 3.0, 3.0])
+    found = _means_at(probabilities, counts, 4000.0)
+    exact = gamma(counts).ppf(probabilities)
+    exact[0, 4] = 4000.0  # no lower bound is beyond the largest mean that matters
+    assert found == pytest.approx(exact, rel=1e-10)
+    below, above = _means_at(np.array([[0.3], [0.3]]), np.array([2.0]), 8.0)
+    assert below < above
 
 
 def test_a_probability_has_the_interval_of_all_trials():

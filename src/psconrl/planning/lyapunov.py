@@ -10,7 +10,7 @@ so that the best such policy solves a linear program. A policy that satisfies th
 every state, so that the program is feasible even if the certificate proves more for it than for its actions.
 
 In a state the inequalities leave a polytope of action probabilities. Its vertices mix at most m + 1 actions: k actions
-with k - 1 inequalities that are equations. With one or two constraints these are few and have a closed form, so that
+with k - 1 inequalities that are equations. With up to three constraints these are few and have a closed form, so that
 policy iteration over vertices takes a few solves of a chain. The linear program remains for the rest: more constraints,
 too many vertices, and policies with several closed classes.
 """
@@ -29,7 +29,8 @@ from psconrl.planning.polytopes import MOST_CONSTRAINTS, number_of_vertices, ver
 from psconrl.planning.tolerances import LP_MASS, LYAPUNOV_GAIN
 from psconrl.products import product
 
-MOST_VERTICES = 2_000_000  # numbers of all vertices of all states; beyond, the linear program is faster
+MOST_VERTICES = 2_000_000  # numbers of all vertices of all states; beyond, the linear program is faster,
+MOST_PER_PAIR = 250  # and so it is beyond this many for every pair
 VERTEX_STEPS = 50  # of policy iteration, at most
 
 
@@ -56,9 +57,14 @@ def best_within(
     """
     over = np.concatenate([bounds, played[:, :, None]], axis=2) - thresholds[:, None, None]
     found = None
-    if len(thresholds) <= MOST_CONSTRAINTS and number_of_vertices(*over.shape) <= MOST_VERTICES:
+    if len(thresholds) <= MOST_CONSTRAINTS and number_of_vertices(*over.shape) <= _most_vertices(costs.size):
         found = _by_vertices(PolicyChains(transition, order), transition, costs, over, policy)
     return _by_program(transition, costs, over, policy) if found is None else found
+
+
+def _most_vertices(pairs: int) -> int:
+    """Return with how many numbers of all vertices policy iteration is faster than the linear program."""
+    return min(MOST_VERTICES, MOST_PER_PAIR * pairs)
 
 
 def _by_vertices(

@@ -187,8 +187,8 @@ class NoiseIntervals:
                         found.append((j, float(times[context]), *ends))
             if found:
                 counts, per, low, high = np.array(found).T
-                least = max(least, float((_means_at(low, counts, top, 0) / per).max()))
-                most = min(most, float((_means_at(high, counts, top, 1) / per).min()))
+                below, above = _means_at(np.array([low, high]), counts, top)
+                least, most = max(least, float((below / per).max())), min(most, float((above / per).min()))
         most = most if most < infinite else infinite
         least, most = min(least, most), max(least, most)  # they are crossed only if the truth is in none
         prior = float(randomness.priors[key].mean()[0])
@@ -280,22 +280,21 @@ def end_of_rate(k: float, exposure: float, log_inverse: float, outer: float) -> 
     return outer
 
 
-def _means_at(probabilities: Floats, counts: Floats, top: float, side: int) -> Floats:
-    """Return the means (n,) at which Poisson counts are at least ``counts`` with some probabilities, each (n,).
+def _means_at(probabilities: Floats, counts: Floats, top: float) -> Floats:
+    """Return the means at which Poisson counts are at least ``counts`` (n,) with some probabilities, (2, n).
 
-    ``side``: from below (0) or from above (1).
+    Those for the first row are rounded down, and the others up.
     """
     i = np.arange(int(counts.max()))
-    logs = np.array([special.lgamma(float(k) + 1.0) for k in i])
-    below = counts.astype(np.int64)[:, None] - 1  # the last count that is too small
-    ends = np.array([np.zeros(counts.size), np.full(counts.size, top)])
+    fewer, logs = i < counts[:, None], np.array([special.lgamma(float(k) + 1.0) for k in i])
+    low, high = np.zeros(probabilities.shape), np.full(probabilities.shape, top)
     for _ in range(HALVINGS_OF_RATES):
-        middle = 0.5 * (ends[0] + ends[1])
-        terms = special.exp_array(i * special.log_array(middle)[:, None] - middle[:, None] - logs)
-        fewer = np.take_along_axis(np.cumsum(terms, axis=1), below, axis=1)[:, 0]
-        lower = 1.0 - fewer <= probabilities
-        ends = np.where([lower, ~lower], middle, ends)
-    found = np.where(probabilities >= 1.0, top if side == 0 else np.inf, ends[side])
+        middle = 0.5 * (low + high)
+        powers = special.exp_array(i * special.log_array(middle)[:, :, None] - middle[:, :, None] - logs)
+        rises = 1.0 - (powers * fewer).sum(axis=2) <= probabilities
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    found = np.array([low[0], np.where(probabilities[1] >= 1.0, np.inf, high[1])])
+    found[0, probabilities[0] >= 1.0] = top
     return np.where(probabilities <= 0.0, 0.0, found)
 
 
