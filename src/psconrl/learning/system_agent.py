@@ -18,7 +18,7 @@ from psconrl.learning.posterior.hidden_noise import EVENT
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
-from psconrl.learning.runtime.events import EventNames
+from psconrl.learning.runtime.events import EventNames, RatioAverage
 from psconrl.systems.events import EventClock
 from psconrl.systems.system import System
 from psconrl.systems.vocabulary import Vocabulary
@@ -83,6 +83,21 @@ class SystemAgent(Agent):
         if self._play is not None:
             seen.add(self._play.record)
         return self.belief.estimates(seen)
+
+    def ratio_averages(self, record: Record) -> tuple[RatioAverage, ...]:
+        """Return the ratios that the system limits, in an episode that has just been learned from, and so far."""
+        belief, words = self.belief, self._words
+        if not isinstance(belief, Structured) or words is None or belief.denominators is None:
+            return ()
+        parts = [(seen.averages(), belief.denominators.averages(seen)) for seen in (record, self.counts)]
+        found = []
+        for k, limit in enumerate(belief.ratio_limits):
+            i, sign = limit.row, words.signs[limit.row]
+            episode, so_far = (_ratio(limit.number, sign * costs[i], divisors[k]) for costs, divisors in parts)
+            threshold = sign * self.thresholds[i - 1]  # zero, unless it was changed
+            bound = _ratio(limit.number, threshold, parts[1][1][k]) if threshold else limit.number
+            found.append(RatioAverage(i, limit.name, limit.percent, episode, so_far, bound, float(parts[0][1][k])))
+        return tuple(found)
 
     def estimated_means(self) -> dict[str, float] | None:
         """Return approximate posterior means of a system's unknown parameters; None if the agent was given none."""
@@ -286,3 +301,8 @@ class SystemAgent(Agent):
                     f"with_noise({seen}=...), or use PSConRL.of"
                 )
             warnings.warn(line, AdviceWarning, stacklevel=4)
+
+
+def _ratio(number: float, average: float, divisor: float) -> float:
+    """Return a / b, given the averages of a - number * b and of b; nan if b is zero or unknown."""
+    return float(number + average / divisor) if divisor else float("nan")

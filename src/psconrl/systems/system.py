@@ -26,6 +26,8 @@ from psconrl.systems.limits import read_statement
 from psconrl.systems.noise_base import Noise
 from psconrl.systems.noise_source import NoiseSource
 from psconrl.systems.outcome_successors import all_successors
+from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.ratios import Ratios, ratio_limits
 from psconrl.systems.reading import system_arguments
 from psconrl.systems.reports import Report, Reports
 from psconrl.systems.shown_names import row_names, row_units
@@ -336,12 +338,18 @@ class System(Stated):
         explored, successors, taken = self._explored, self._successors, self._explored.taken
         S, A, W = successors.shape
         randomness, contexts = self.source.randomness_at(explored.states)
-        shown = (self.objective, *self.limits)
-        costs = CostTables.of(self.source, explored, successors, self._costs, shown, self.maximises)
-        return Structure(
-            S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, costs.fixed[:, taken],
-            *(tuple(None if c is None else c[taken] for c in some) for some in (costs.by_outcome, costs.by_event)),
-        )  # fmt: skip
+        costs = self._tables_of((self.objective, *self.limits), self.maximises)
+        return Structure(S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, *costs)
+
+    @cached_property
+    def ratios(self) -> Ratios | None:
+        """The limits on ratios with their denominators; None if there are none."""
+        stated = list(ratio_limits(self.statement, self.units))
+        return Ratios.of(stated, self._tables_of([per for _, per in stated], False)) if stated else None
+
+    def _tables_of(self, shown: Sequence[LinearLimit], maximises: bool) -> CostTables:
+        tables = CostTables.of(self.source, self._explored, self._successors, self._costs, shown, maximises)
+        return tables.taken(self._explored.taken)
 
     def __repr__(self) -> str:
         unknown = ", ".join(self.source.unknown())
