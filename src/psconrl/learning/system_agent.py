@@ -20,6 +20,7 @@ from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.events import EventNames, RatioAverage
 from psconrl.systems.events import EventClock
+from psconrl.systems.numbered import Choices, choices
 from psconrl.systems.system import System
 from psconrl.systems.vocabulary import Vocabulary
 
@@ -114,6 +115,26 @@ class SystemAgent(Agent):
         number = words.state(state)
         action = words.action_taken(number, super().act(number))
         return words.actions.label(action) if isinstance(state, Mapping) else action
+
+    def probabilities(self, state: Mapping[str, Any]) -> Choices:
+        """Return the actions that the present policy takes in a state with their probabilities, the likeliest first.
+
+        The present policy is that of the episode in progress, or of the last one. It changes from episode to episode.
+        """
+        words = self._words
+        if words is None:
+            raise AgentError("probabilities by name are those of an agent that was made with of(system)")
+        if not isinstance(state, Mapping):
+            raise AgentError(f"state must be a table of values; got {state!r}")
+        number, last = words.state(state), self._background.last
+        if self._play is not None:
+            row = self._play.distribution(number)
+        elif last is not None:
+            row = last.row(0, number)
+        else:
+            raise AgentError("nothing is planned yet; call act first")
+        taken = [words.action_taken(number, action) for action in range(self.n_actions)]
+        return choices(words.actions, np.bincount(taken, row, self.n_actions).astype(np.float64))
 
     def observe(
         self,

@@ -21,7 +21,7 @@ from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
 from psconrl.systems.expectations import Expectations
 from psconrl.systems.exploration import Explored, explore_states
-from psconrl.systems.functions import Rule, shown_values
+from psconrl.systems.functions import Rule
 from psconrl.systems.limits import read_statement
 from psconrl.systems.noise_base import Noise
 from psconrl.systems.noise_source import NoiseSource
@@ -278,29 +278,6 @@ class System(Stated):
     def thresholds(self) -> Floats:
         """Thresholds of the costs as planned, which are negative quantities where a limit is a minimum."""
         return np.array([-limit.threshold if limit.at_least else limit.threshold for limit in self.limits])
-
-    @cached_property
-    def state_names(self) -> list[str]:
-        """Names of the reachable states, by default such as "shelf=4, coming=0"."""
-        return self.states.labels(self._explored.states)
-
-    @cached_property
-    def action_names(self) -> list[str]:
-        """Names of the actions, by default such as "order=2"."""
-        return self.actions.labels(np.arange(self.actions.size))
-
-    @property
-    def state_table(self) -> Mapping[str, Any]:
-        """The values (S,) of every variable in the reachable states."""
-        return self.states.values(self._explored.states)
-
-    def state_number(self, state: Mapping[str, Any]) -> int:
-        """Return the number of a state in the model."""
-        number = self.states.number(state, "a state")
-        place = int(np.searchsorted(self._explored.states, number))
-        if place == self._explored.states.size or self._explored.states[place] != number:
-            raise ModelError(f"the state {shown_values(state)} is never reached from the start")
-        return place
 
     def vocabulary(self) -> Vocabulary:
         """Return the names and values of variables with their numbers in the model, for an agent in live use."""
