@@ -52,8 +52,8 @@ class Deployable:
         """Return the probabilities (A,) of the actions in a state, given by name or number.
 
         >>> import psconrl
-        >>> psconrl.plan(psconrl.load("queue")).probabilities("0 waiting").sum()
-        1.0
+        >>> psconrl.plan(psconrl.load("queue")).probabilities("0 waiting").tolist()
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
         """
         row: Floats = self.policy[self.names.state_number(state, len(self.policy))].copy()
         return row

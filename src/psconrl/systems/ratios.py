@@ -73,7 +73,7 @@ def ratio_limits(statement: Statement, units: Units) -> Iterator[tuple[RatioLimi
     """Yield every side of a limit on a ratio, with its denominator as a cost.
 
     >>> from psconrl.systems.limits import read_statement
-    >>> statement = read_statement("c", None, ["c <= 1", "a / b <= 2%"], frozenset("abc"))
+    >>> statement = read_statement("c", None, ["d <= 1", "a / b <= 2%"], frozenset("abcd"))
     >>> [limit for limit, _ in ratio_limits(statement, Units())]
     [RatioLimit(row=2, name='a / b', number=0.02, percent=True)]
     """
