@@ -49,8 +49,8 @@ def observed_baseline(
     action. ``rounds``: (state, action, next state) of each, tables of values or numbers, or an agent that has played.
     They may be rounds of any policy, but which are kept must not depend on what came of them. If noise was recorded,
     too, a fourth entry is a table of its values, of the same noises in all rounds: were a noise only recorded when it
-    has certain values, nothing would be proven. Such rounds inform about the noises in the table only. ``delta``: the probability that slack or span are wrong, in addition to
-    that of the agent's own proofs.
+    has certain values, nothing would be proven. Such rounds inform about the noises in the table only. ``delta``: the
+    probability that slack or span are wrong, in addition to that of the agent's own proofs.
 
     >>> import psconrl
     >>> from psconrl.agents import FixedPolicy, observed_baseline

@@ -291,7 +291,7 @@ def _means_at(probabilities: Floats, counts: Floats, top: float) -> Floats:
     for _ in range(HALVINGS_OF_RATES):
         middle = 0.5 * (low + high)
         powers = special.exp_array(i * special.log_array(middle)[:, :, None] - middle[:, :, None] - logs)
-        rises = 1.0 - (powers * fewer).sum(axis=2) <= probabilities
+        rises = 1.0 - np.cumsum(powers * fewer, axis=2)[:, :, -1] <= probabilities  # in a fixed order
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
     found = np.array([low[0], np.where(probabilities[1] >= 1.0, np.inf, high[1])])
     found[0, probabilities[0] >= 1.0] = top
