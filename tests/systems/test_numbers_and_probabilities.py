@@ -1,5 +1,7 @@
 """Going between numbers and values, and the probabilities of actions in the words of a system."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,11 +70,14 @@ def test_probabilities_of_an_agent_are_those_of_its_present_policy():
     assert [p for p, _ in before] == sorted((p for p, _ in before), reverse=True)
     assert action in [taken for _, taken in before]
     assert all(taken["order"] == 0 for _, taken in before)  # nothing else is available at 3
-    row = agent._play.distribution(system.state_number(state))
-    whole = sum(row[system.action_number(taken)] for _, taken in before)
-    others = row.sum() - whole  # of actions that are not available, in whose place the first available one is taken
-    first = next(p for p, taken in before if taken == system.action_values(0))
-    assert first == pytest.approx(row[0] + others)
+    planned = agent._play.episode
+    uniform = np.full(planned.policy.shape, 1 / 6)  # four actions are not available, and the first one is taken instead
+    agent._play.episode = replace(planned, policy=uniform)
+    assert agent.probabilities(state) == [
+        (pytest.approx(5 / 6), {"order": 0, "kind_of": "a"}),
+        (pytest.approx(1 / 6), {"order": 0, "kind_of": "b"}),
+    ]
+    agent._play.episode = planned
     agent.observe(action, {"shelf": 2, "kind": action["kind_of"]})
     agent.finish()
     assert agent.probabilities(state) == before  # those of the last episode
