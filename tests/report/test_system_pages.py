@@ -214,3 +214,19 @@ def test_rules_and_maps_with_texts():
     chosen, number = found.likeliest_values["staff"], found.likeliest
     assert [None if k < 0 else ["low", "full"][k] for k in number.ravel()] == chosen.ravel().tolist()
     assert set(chosen.ravel().tolist()) - {None}
+
+
+def test_denominators_are_added_up_from_episode_to_episode_and_found_again_without():
+    """A second watcher that joins late has the same numbers as one that recomputes them from all counts."""
+    events = []
+    agent = psconrl.PSConRL.of(ward(), seed=3)
+    arrived = played_by_hand(agent, 100)[0]
+    agent.finish()
+    agent.watch(events.append)  # from here on
+    for rounds in (80, 120):
+        arrived += played_by_hand(agent, rounds)[0]
+        agent.finish()
+        total = agent.belief.denominators.sums(agent.counts)
+        assert total == pytest.approx([arrived])
+        assert agent.belief.denominators._running[1] == pytest.approx(total)
+    assert len(events) > 2

@@ -90,11 +90,12 @@ class SystemAgent(Agent):
         belief, words = self.belief, self._words
         if not isinstance(belief, Structured) or words is None or belief.denominators is None:
             return ()
-        parts = [(seen.averages(), belief.denominators.averages(seen)) for seen in (record, self.counts)]
+        divisors = belief.denominators.averages(record, self.counts)
+        parts = list(zip((record.averages(), self.counts.averages()), divisors, strict=True))
         found = []
         for k, limit in enumerate(belief.ratio_limits):
             i, sign = limit.row, words.signs[limit.row]
-            episode, so_far = (_ratio(limit.number, sign * costs[i], divisors[k]) for costs, divisors in parts)
+            episode, so_far = (_ratio(limit.number, sign * costs[i], per[k]) for costs, per in parts)
             threshold = sign * self.thresholds[i - 1]  # zero, unless it was changed
             bound = _ratio(limit.number, threshold, parts[1][1][k]) if threshold else limit.number
             found.append(RatioAverage(i, limit.name, limit.percent, episode, so_far, bound, float(parts[0][1][k])))

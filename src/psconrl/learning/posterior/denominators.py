@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.learning.posterior.counts import Seen
+from psconrl.learning.posterior.counts import Counts, Record, Seen
 from psconrl.learning.posterior.explanations import Explanations
 from psconrl.systems.ratios import Ratios
 from psconrl.systems.structure import Structure
@@ -18,6 +18,7 @@ class Denominators:
     def __init__(self, structure: Structure, ratios: Ratios) -> None:
         self._structure, self._ratios = structure, ratios
         self._found: dict[tuple[int, ...], Floats] = {}
+        self._running: tuple[int, Floats] | None = None  # rounds up to the last episode, and the sums in these
 
     @cached_property
     def _explanations(self) -> Explanations:
@@ -27,13 +28,22 @@ class Denominators:
         )
         return Explanations(divided, None)
 
-    def averages(self, seen: Seen) -> Floats:
-        """Return the averages (k,) of all denominators; nan of one that some round does not determine.
+    def averages(self, record: Record, counts: Counts) -> tuple[Floats, Floats]:
+        """Return the averages (k,) of all denominators in an episode, and in all rounds so far, which end with it.
 
-        In sojourns that were measured (``observe(..., after=...)``), none is known.
+        They are nan where some round does not determine the denominator. In sojourns that were measured
+        (``observe(..., after=...)``), none is known.
         """
+        episode, rounds = self.sums(record), int(counts.visits.sum())
+        continues = self._running is not None and self._running[0] == rounds - record.steps
+        total = self._running[1] + episode if self._running is not None and continues else self.sums(counts)
+        self._running = rounds, total
+        return episode / max(record.steps, 1), total / max(rounds, 1)
+
+    def sums(self, seen: Seen) -> Floats:
+        """Return the sums (k,) of all denominators; nan of one that some round does not determine."""
         nothing = np.full(len(self._ratios.limits), np.nan)
-        if seen.noise.sojourns or not seen.visits.any():
+        if seen.noise.sojourns:
             return nothing
         rounds = dict(zip(seen.tally.numbers.tolist(), seen.tally.times.tolist(), strict=True))
         total = np.zeros(nothing.size)
@@ -43,7 +53,7 @@ class Denominators:
         for number, times in rounds.items():
             if times:
                 total += times * self._of(number)
-        return total / float(seen.visits.sum())
+        return total
 
     def _of(self, number: int, cells: tuple[int, ...] | None = None) -> Floats:
         """Return the denominators (k,) in a round with this transition, and these outcomes if more was seen."""
