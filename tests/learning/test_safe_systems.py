@@ -423,6 +423,29 @@ def test_every_policy_played_in_a_system_keeps_every_limit(name):
     assert (agent.excess <= agent.allowance).all()
 
 
+def test_one_elimination_order_serves_all_policies_of_a_long_queue():
+    """With the order of the whole system, bounds, best policies and occupancies are as with one for every policy."""
+    system = System(
+        state={"waiting": range(300)}, action={"clerks": [1, 2]},
+        noise={"come": Bernoulli(Beta(1, 1)), "served": Bernoulli(Beta(1, 1))},
+        step={"waiting": "min(max(waiting - served * (1 + (clerks == 2) * (waiting > 1)), 0) + come, 299)"},
+        costs={"wages": "clerks", "queue": "waiting"}, minimise="wages", limits=["queue <= 20"],
+    )  # fmt: skip
+    true = system.with_noise(come=0.4, served=0.5)
+    agent = agent_for(system, true)
+    Simulation(true.model_for_learning(), agent, 0).run(600)
+    view, certifier, plans = agent._view(0), agent._certifier, agent._plans
+    assert view.order is not None
+    alone = view._replace(distributions=replace(view.distributions, order=None))
+    found = [certifier.bound_tightly(plans.last, one, plans.biases) for one in (view, alone)]
+    assert found[0].cases[0].bound == pytest.approx(found[1].cases[0].bound, rel=1e-9)
+    shares = [plans._improved(certifier, found[0], one).policy for one in (view, alone)]
+    values = [evaluate(view.whole, policy).costs for policy in shares]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+    occupancies = [plans._occupancy(one, plans.last) for one in (view, alone)]
+    assert occupancies[0] == pytest.approx(occupancies[1], abs=1e-12)
+
+
 def test_margins_vanish_if_nothing_is_unknown():
     """The confidence set is a single model: a plan needs no margin, and is played but for exploration."""
     true = load_system("queue", known=True)

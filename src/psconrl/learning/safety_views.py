@@ -12,7 +12,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_bounds import NoiseIntervals
 from psconrl.learning.posterior.outcome_blocks import OutcomeBlocks
 from psconrl.markov.direct_solver import narrow_order
-from psconrl.markov.elimination_order import Order
+from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.noise_box import NoiseBox
 from psconrl.planning.pessimism import Distributions, largest_means
@@ -135,7 +135,8 @@ class NoiseKnowledge:
         self.ranges = np.array([self._range(i, possible) for i in range(len(self._paid))])
         self._n_contexts = structure.randomness.n_contexts
         patterns = structure.patterns
-        self._order = narrow_order(patterns.indptr, patterns.successors, structure.n_states, ELIMINATED_CHAIN_STATES)
+        order = narrow_order(patterns.indptr, patterns.successors, structure.n_states, ELIMINATED_CHAIN_STATES)
+        self._order = None if order is NO_ORDER else order  # chains of single policies may be narrower
 
     @property
     def n_cells(self) -> int:
