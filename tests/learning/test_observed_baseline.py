@@ -17,7 +17,7 @@ from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.observed_baseline import _proven
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.safety_views import NoiseKnowledge, Occasion
-from psconrl.systems import Bernoulli, Beta, System
+from psconrl.systems import Bernoulli, Beta, Binomial, Gamma, Poisson, System
 
 DOWN, UP = 0, 1
 FAILS, MENDED = 0.1, 0.4
@@ -94,6 +94,70 @@ def test_claims_are_correct_in_all_but_a_share_delta_of_records_even_if_each_end
     assert wrong <= binom.isf(1e-4, 60, delta)
 
 
+def test_recorded_noise_counts_in_every_round():
+    """A machine that is up may be said to be mended, too: then every round is a trial of both noises."""
+    system, log = machine(), math.log(2 / 0.1)
+    kinds = {  # fails, mended, times
+        UP: [(0, 0, 50), (1, 0, 6), (0, 1, 40), (1, 1, 4)], DOWN: [(0, 0, 22), (0, 1, 16), (1, 0, 2)],
+    }  # fmt: skip
+    rows = [
+        (state, 0, 1 - fails if state == UP else mended, {"fails": fails, "mended": mended})
+        for state, outcomes in kinds.items()
+        for fails, mended, times in outcomes
+        for _ in range(times)
+    ]
+    given = observed_baseline(system, [0, 0], rows, delta=0.1)
+    often, rarely = end_of_interval(12.0, 140.0, log, 1.0), end_of_interval(60.0, 140.0, log, 0.0)
+    least = often / (often + rarely)
+    shares = (0.25, 0.5, 0.75, 0.9, 1.0)
+    assert any(given["slack"][0] == pytest.approx(share * (0.6 - least), abs=1e-6) for share in shares)
+    some = [(*row[:3], {"fails": row[3]["fails"]}) for row in rows]  # counts for what is recorded only
+    with pytest.raises(AgentError, match="They show nothing of 'mended'"):
+        observed_baseline(system, [0, 0], some, delta=0.1)
+
+
+def clinic():
+    """Beds for four, calls of which as many as wanted are admitted, and discharges that calls hide."""
+    return System(
+        state={"patients": range(5)},
+        action={"admit": range(3)},
+        noise={"calls": Poisson(Gamma(2, 1), most=5), "home": Binomial("patients", Beta(1, 1))},
+        step={"patients": "patients - home + min(calls, admit)"},
+        available="patients + admit <= 4",
+        costs={"refused": "max(calls - admit, 0)"},
+        minimise="refused",
+        limits=["P(patients >= 3) <= 85%"],
+    )
+
+
+@pytest.mark.full
+@pytest.mark.statistical
+def test_claims_from_recorded_noise_are_correct_as_often_as_they_say_even_if_each_ends_when_it_looks_best():
+    """60 logs of a clinic that is no System, at delta = 0.3; fails by accident with probability 1e-4 at most."""
+    system, claims, wrong = clinic(), 0, 0
+    model = system.with_noise(calls=1.2, home=0.4).model_for_learning()
+    rng = np.random.default_rng(12)
+    for _ in range(60):
+        patients, rows, full = 0, [], []
+        for _ in range(100):
+            admit = min(2, 4 - patients)
+            calls, home = int(rng.poisson(1.2)), int(rng.binomial(patients, 0.4))
+            following = patients - home + min(calls, admit)
+            rows.append(
+                ({"patients": patients}, {"admit": admit}, {"patients": following}, {"calls": calls, "home": home})
+            )
+            patients = following
+            full.append(patients >= 3)
+        best = 20 + int((np.cumsum(full) / np.arange(1, 101))[20:].argmin())
+        with contextlib.suppress(AgentError):  # nothing is claimed
+            given = observed_baseline(
+                system, lambda state: {"admit": min(2, 4 - state["patients"])}, rows[: best + 1], delta=0.3
+            )
+            claims, wrong = claims + 1, wrong + (not is_correct(model, given))
+    assert claims > 30
+    assert wrong <= binom.isf(1e-4, 60, 0.3)
+
+
 def test_many_rounds_prove_nearly_the_true_slack_and_the_agent_keeps_the_limits():
     system, true = load_system("inventory"), load_system("inventory", known=True)
     model = true.model_for_learning()
@@ -125,11 +189,13 @@ def test_what_cannot_be_proven_is_said():
         observed_baseline(system.model_for_learning(), [0, 0], [])
     with pytest.raises(AgentError, match=r"10 rounds do not prove .* more rounds may do$"):
         observed_baseline(system, [0, 0], rounds_of(1, 4, 2, 3))
-    with pytest.raises(AgentError, match=r"5 rounds do not prove .*They show nothing of 'mended': give rounds that do"):
+    with pytest.raises(AgentError, match=r"5 rounds do not prove .*They show nothing of 'mended': give its values"):
         observed_baseline(system, [0, 0], rounds_of(0, 5, 0, 0))
     with pytest.raises(AgentError, match=r"estimated at 0\.8.*Give a baseline that stays below"):
         observed_baseline(system, [0, 0], rounds_of(80, 20, 10, 90))
-    with pytest.raises(AgentError, match=re.escape("rounds[1] must be (state, action, next state); got (1, 0)")):
+    with pytest.raises(
+        AgentError, match=re.escape("rounds[1] must be (state, action, next state), or with noise; got (1, 0)")
+    ):
         observed_baseline(system, [0, 0], [(1, 0, 1), (1, 0)])
     with pytest.raises(
         AgentError, match=re.escape("rounds[0]: next state must be a table of values, or 0 to 1; got 2")
@@ -139,6 +205,12 @@ def test_what_cannot_be_proven_is_said():
         observed_baseline(system, [0, 0], [({"upp": 1}, 0, 0)])
     with pytest.raises(AgentError, match="the agent has 3 states and 1 actions, the system 2 and 1"):
         observed_baseline(system, [0, 0], FixedPolicy(3, 1, [0.6], policy=np.ones((3, 1))))
+    with pytest.raises(AgentError, match=r"rounds\[1\]: the noise of nothing is given, and before that of 'fails'"):
+        observed_baseline(system, [0, 0], [(1, 0, 1, {"fails": 0}), (1, 0, 1)])
+    with pytest.raises(AgentError, match=r"rounds\[0\]: noise must be a table of values.*got \{'fails': None\}"):
+        observed_baseline(system, [0, 0], [(1, 0, 1, {"fails": None})])
+    with pytest.raises(AgentError, match=r"rounds\[0\]: unknown noise 'fail'"):
+        observed_baseline(system, [0, 0], [(1, 0, 1, {"fail": 0})])
     shop = load_system("inventory")
     with pytest.raises(
         AgentError, match="the rounds contradict the system: a transition was observed that is impossible"

@@ -19,7 +19,7 @@ from psconrl.envs.registry import load_system
 from psconrl.errors import AgentError, StructureWarning
 from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.noise_bounds import NoiseIntervals, box_of_parameter, end_of_rate
+from psconrl.learning.posterior.noise_bounds import NoiseIntervals, _means_at, box_of_parameter, end_of_rate
 from psconrl.learning.safety_views import NoiseKnowledge
 from psconrl.planning.lyapunov import best_within
 from psconrl.planning.noise_box import BlockBounds, NoiseBox
@@ -93,6 +93,18 @@ def test_a_count_has_an_interval_for_every_number_or_more_and_the_rate_lies_in_a
     one = rates * np.exp(-rates)
     assert found.low[0, 1] == pytest.approx(one.min(), rel=1e-6)
     assert found.high[0, 1] == pytest.approx(one.max(), rel=1e-4)
+
+
+def test_means_of_counts_are_quantiles_of_gamma_distributions():
+    """A Poisson count is at least j with the distribution function of a Gamma(j) at its mean."""
+    probabilities = np.array([[0.1, 0.5, 0.3, 0.0, 1.0], [0.2, 0.6, 0.7, 0.0, 1.0]])
+    counts = np.array([1.0, 30.0, 2000.0, 3.0, 3.0])
+    found = _means_at(probabilities, counts, 4000.0)
+    exact = gamma(counts).ppf(probabilities)
+    exact[0, 4] = 4000.0  # no lower bound is beyond the largest mean that matters
+    assert found == pytest.approx(exact, rel=1e-10)
+    below, above = _means_at(np.array([[0.3], [0.3]]), np.array([2.0]), 8.0)
+    assert below < above
 
 
 def test_a_probability_has_the_interval_of_all_trials():
@@ -409,6 +421,29 @@ def test_every_policy_played_in_a_system_keeps_every_limit(name):
     assert (np.array(trace.policies.costs)[:, 1:] - model.thresholds).max() <= 1e-9
     assert trace.policies.costs[-1][0] < evaluate(model, agent.baseline).costs[0] - 0.01
     assert (agent.excess <= agent.allowance).all()
+
+
+def test_one_elimination_order_serves_all_policies_of_a_long_queue():
+    """With the order of the whole system, bounds, best policies and occupancies are as with one for every policy."""
+    system = System(
+        state={"waiting": range(300)}, action={"clerks": [1, 2]},
+        noise={"come": Bernoulli(Beta(1, 1)), "served": Bernoulli(Beta(1, 1))},
+        step={"waiting": "min(max(waiting - served * (1 + (clerks == 2) * (waiting > 1)), 0) + come, 299)"},
+        costs={"wages": "clerks", "queue": "waiting"}, minimise="wages", limits=["queue <= 20"],
+    )  # fmt: skip
+    true = system.with_noise(come=0.4, served=0.5)
+    agent = agent_for(system, true)
+    Simulation(true.model_for_learning(), agent, 0).run(600)
+    view, certifier, plans = agent._view(0), agent._certifier, agent._plans
+    assert view.order is not None
+    alone = view._replace(distributions=replace(view.distributions, order=None))
+    found = [certifier.bound_tightly(plans.last, one, plans.biases) for one in (view, alone)]
+    assert found[0].cases[0].bound == pytest.approx(found[1].cases[0].bound, rel=1e-9)
+    shares = [plans._improved(certifier, found[0], one).policy for one in (view, alone)]
+    values = [evaluate(view.whole, policy).costs for policy in shares]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+    occupancies = [plans._occupancy(one, plans.last) for one in (view, alone)]
+    assert occupancies[0] == pytest.approx(occupancies[1], abs=1e-12)
 
 
 def test_margins_vanish_if_nothing_is_unknown():

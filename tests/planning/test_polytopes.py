@@ -23,7 +23,16 @@ def test_the_vertices_of_a_state_by_hand():
     assert number_of_vertices(2, 1, 3) == 3 + 2 * (2 * 3) + 3
 
 
-@pytest.mark.parametrize("m", [1, 2])
+def test_a_vertex_of_three_equations_by_hand():
+    """Each of three columns lowers one cost, and the fourth raises all: it has a quarter, as the others have."""
+    over = np.concatenate([-np.eye(3), np.ones((3, 1))], axis=1)[:, None, :]
+    kind = vertices_of(over)[3]
+    assert kind.columns.tolist() == [[0, 1, 2, 3]]
+    assert kind.shares[0, 0] == pytest.approx([0.25] * 4)
+    assert kind.allowed.all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(10))
 def test_vertices_and_the_linear_program_find_the_same_optimum(seed, m):
     rng = np.random.default_rng([seed, m])

@@ -47,6 +47,38 @@ def test_the_worst_distributions_have_the_means_of_the_kernel(seed, blocks):
     assert means == pytest.approx(largest_means(box, h, paid)[pairs], abs=1e-12)
 
 
+def filled(values, low, high):
+    """The distribution within bounds whose mean is largest, by a plain loop: what is left goes to the largest value."""
+    p = low.copy()
+    for v in sorted(range(values.size), key=lambda v: -values[v]):
+        p[v] += min(max(high[v] - p[v], 0.0), 1.0 - p.sum())
+    return p
+
+
+@pytest.mark.parametrize("size", [2, 3, 16, 17, 40])
+@pytest.mark.parametrize("seed", range(5))
+def test_few_and_many_values_get_what_a_plain_loop_gives_them(seed, size):
+    """One noise of many values, alone and in blocks of one outcome each."""
+    rng = np.random.default_rng([seed, size])
+    p = rng.dirichlet(np.ones(size))
+    low, high = np.maximum(p - rng.uniform(0, 1 / size, size), 0.0), np.minimum(p + rng.uniform(0, 1 / size, size), 1.0)
+    h, successors = rng.normal(size=4), rng.integers(0, 4, size=(4, size)).astype(np.int32)
+    paid, pairs = np.round(rng.normal(size=(4, size)), 1), np.array([2, 0])
+    none, free = np.zeros(4, dtype=np.int64), (np.zeros((1, size)), np.ones((1, size)))
+    own = BlockBounds(none, np.arange(size)[None], low[None], high[None])
+    for box in (
+        NoiseBox(successors, none, np.array([size]), low[None], high[None]),
+        NoiseBox(successors, none, np.array([size]), *free, own),
+    ):
+        found, means = worst_distributions(box, pairs, h, paid), largest_means(box, h, paid)
+        for pair, row in zip(pairs, found, strict=True):
+            values = h[successors[pair]] + paid[pair]
+            best = filled(values, low, high)
+            assert means[pair] == pytest.approx(best @ values, abs=1e-12)
+            assert row @ values == pytest.approx(best @ values, abs=1e-12)
+            assert ((row >= low - 1e-12) & (row <= high + 1e-12)).all()
+
+
 def machine(fails, mended):
     """A machine that is up (0) or down (1), with bounds on the probabilities to fail and to be mended."""
     successors = np.array([[0, 1, 0, 1], [1, 1, 0, 0]], dtype=np.int32)  # outcomes of (mended, fails)

@@ -80,7 +80,87 @@ def test_a_page_shows_lower_limits_as_they_are(run):
     panels = {panel["title"]: panel for panel in contents["sections"][0]["panels"]}
     assert panels["served"]["y"] == "average (at least its limit)"
     assert panels["served"]["lines"] == [["limit", 0.2]]
-    assert "late / arrival over 9%" in panels
+    assert "late / arrival over 9%" not in panels
+
+
+def played_by_hand(agent, rounds):
+    """Play the ward in plain Python; return how many arrived, and how many of them waited."""
+    rng, state, arrived, late = np.random.default_rng(5), {"waiting": 0, "mood": "calm"}, 0, 0
+    for _ in range(rounds):
+        action, waiting = agent.act(state), state["waiting"]
+        arrival, turn = int(rng.random() < 0.6), rng.random() < 0.3
+        arrived, late = arrived + arrival, late + arrival * (waiting > 1)
+        served = int(action["staff"] == "full")
+        mood = state["mood"] if not turn else "calm" if state["mood"] == "high" else "high"
+        state = {"waiting": min(max(waiting - served, 0) + arrival, 4), "mood": mood}
+        agent.observe(action, state, noise={"arrival": arrival})
+    return arrived, late
+
+
+def test_a_ratio_is_that_of_what_happened_on_the_page_and_in_the_log(tmp_path):
+    """Counted by hand in a run: late arrivals by all arrivals, against 9%."""
+    path, events = tmp_path / "run.csv", []
+    agent = psconrl.PSConRL.of(ward(), seed=3)
+    agent.watch(psconrl.CSVLog(path))
+    agent.watch(events.append)
+    arrived, late = played_by_hand(agent, 300)
+    agent.finish()
+    (ratio,) = events[-1].ratios
+    assert (ratio.row, ratio.name, ratio.limit) == (1, "late / arrival", 0.09)
+    assert ratio.so_far == pytest.approx(late / arrived)
+    weights = [event.length * event.ratios[0].per_round for event in events]
+    assert sum(weights) == pytest.approx(arrived)
+    parts = [weight * event.ratios[0].episode for weight, event in zip(weights, events, strict=True) if weight]
+    assert sum(parts) == pytest.approx(late)
+    log = LogFile(path)
+    log.refresh()
+    contents = log_contents(log)
+    exceeded = ", exceeded" if late / arrived > 0.09 else ""
+    assert dict(contents["facts"])["late / arrival"] == f"{100 * late / arrived:.4g}% (limit 9%{exceeded})"
+    (panel,) = (one for one in contents["sections"][0]["panels"] if one["title"] == "late / arrival")
+    assert (panel["y"], panel["lines"]) == ("ratio of averages, %", [["limit", 9.0]])
+    curves = {curve["agent"]: curve["mean"] for curve in panel["series"]}
+    assert curves["since the start"][-1] == pytest.approx(100 * late / arrived)
+    row = list(csv.DictReader(path.read_text().splitlines()))[-1]
+    assert float(row["ratio of limit 1: late / arrival [%] so far"]) == pytest.approx(late / arrived)
+
+
+def test_a_ratio_with_a_lower_limit_and_another_threshold_is_shown_as_it_is(tmp_path):
+    """The limit on the ratio is where its linear limit meets the threshold: r - t / b for "at least"."""
+    events = []
+    made = psconrl.PSConRL.of(ward(limits=["served / arrival >= 20%", "late <= 0.5"]), seed=3)
+    made.save(tmp_path / "agent.npz")
+    agent = psconrl.load_agent(tmp_path / "agent.npz")  # the file holds the ratios
+    agent.watch(events.append)
+    arrived, _ = played_by_hand(agent, 200)
+    agent.finish()
+    (ratio,) = events[-1].ratios
+    assert (ratio.row, ratio.limit) == (1, 0.2)
+    assert ratio.so_far == pytest.approx(0.2 + -events[-1].averages[1] / (arrived / 200))
+    agent.set_thresholds([-0.03, 0.5])
+    more, _ = played_by_hand(agent, 100)
+    agent.finish()
+    assert events[-1].ratios[0].limit == pytest.approx(0.2 + 0.03 / ((arrived + more) / 300))
+
+
+def test_a_ratio_whose_denominator_is_hidden_is_shown_by_its_linear_limit(tmp_path):
+    """Arrivals in a full ward are not seen."""
+    path, events = tmp_path / "run.csv", []
+    agent = psconrl.PSConRL.of(ward(), seed=3)
+    agent.watch(psconrl.CSVLog(path))
+    agent.watch(events.append)
+    agent.act({"waiting": 0, "mood": "calm"})
+    agent.observe({"staff": "low"}, {"waiting": 1, "mood": "calm"})  # one arrival is seen
+    for k in range(40):
+        agent.act({"waiting": 4, "mood": ["calm", "high"][k // 3 % 2]})
+        agent.observe({"staff": "low"}, {"waiting": 4, "mood": ["calm", "high"][(k + 1) // 3 % 2]})
+    agent.finish()
+    assert np.isnan([events[-1].ratios[0].so_far, events[-1].ratios[0].per_round]).all()
+    log = LogFile(path)
+    log.refresh()
+    facts = dict(log_contents(log)["facts"])
+    assert facts["late / arrival over 9%"] == "unknown (limit 0)"
+    assert "late / arrival" not in facts
 
 
 def test_a_page_shows_estimates_over_time(run):
@@ -134,3 +214,19 @@ def test_rules_and_maps_with_texts():
     chosen, number = found.likeliest_values["staff"], found.likeliest
     assert [None if k < 0 else ["low", "full"][k] for k in number.ravel()] == chosen.ravel().tolist()
     assert set(chosen.ravel().tolist()) - {None}
+
+
+def test_denominators_are_added_up_from_episode_to_episode_and_found_again_without():
+    """A second watcher that joins late has the same numbers as one that recomputes them from all counts."""
+    events = []
+    agent = psconrl.PSConRL.of(ward(), seed=3)
+    arrived = played_by_hand(agent, 100)[0]
+    agent.finish()
+    agent.watch(events.append)  # from here on
+    for rounds in (80, 120):
+        arrived += played_by_hand(agent, rounds)[0]
+        agent.finish()
+        total = agent.belief.denominators.sums(agent.counts)
+        assert total == pytest.approx([arrived])
+        assert agent.belief.denominators._running[1] == pytest.approx(total)
+    assert len(events) > 2

@@ -329,6 +329,8 @@ class Live:
         state, what = {"shelf": draw.randrange(4)}, draw.randrange(8)
         self.agent.finish()
         if what == 0:
+            if draw.random() < 0.5:
+                return self.agent.probabilities(draw.choice([bad(draw), {"shelf": bad(draw)}]))
             return self.agent.observe(bad(draw), state)
         if what == 1:
             return self.agent.act(draw.choice([bad(draw), {"shelf": bad(draw)}, {"shelf": 1, "a": 2}]))

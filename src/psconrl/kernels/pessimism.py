@@ -100,8 +100,8 @@ def _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, l
     sets.sizes, sets.low, sets.high = sizes, low, high
     sets.classes, sets.blocks, sets.least, sets.most = classes, blocks, least, most
     W = sets.successors.shape[1]
-    sets.values, sets.negative = np.empty((2, W))
-    sets.order, sets.scratch = np.empty((2, W), np.int64)
+    sets.values, sets.negative, sets.shares = np.empty((3, W))
+    sets.order, sets.scratch, sets.worst = np.zeros((3, W), np.int64)
     return sets
 
 
@@ -139,6 +139,32 @@ def worst_noise_means(
     return _means(
         _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most), contexts.shape[0], h
     )
+
+
+def worst_noise_distributions(
+    successors: cython.const[index][:, ::1],
+    paid: cython.const[cython.double][:, ::1],
+    contexts: cython.const[cython.Py_ssize_t][::1],
+    sizes: cython.const[cython.Py_ssize_t][::1],
+    low: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][:, ::1],
+    classes: cython.const[cython.Py_ssize_t][::1],
+    blocks: cython.const[cython.Py_ssize_t][:, ::1],
+    least: cython.const[cython.double][:, ::1],
+    most: cython.const[cython.double][:, ::1],
+    h: cython.const[cython.double][::1],
+    pairs: cython.const[cython.Py_ssize_t][::1],
+):
+    """Return distributions of the joint outcomes (n, W) that attain the largest means of some pairs (n,)."""
+    _check_noise(successors, paid, contexts, sizes, low, high, classes, blocks, least, most, h.shape[0])
+    check_numbers(pairs, contexts.shape[0], "there is no such pair")
+    sets = _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most)
+    result = np.empty((pairs.shape[0], successors.shape[1]))
+    out: cython.double[:, ::1] = result
+    with cython.nogil:
+        for k in range(pairs.shape[0]):
+            sets.distribution(pairs[k], h, out[k])
+    return result
 
 
 @cython.cfunc

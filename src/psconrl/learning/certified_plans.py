@@ -25,6 +25,7 @@ from psconrl.learning.rare_moves import LOWER, RAISE, RareMoves, coming_back, to
 from psconrl.learning.safety_certificates import Certified, Certifier
 from psconrl.learning.safety_views import View, feared_costs
 from psconrl.markov.evaluation import evaluate_policy
+from psconrl.markov.policy_chains import PolicyChains
 from psconrl.planning.drafts import Drafts
 from psconrl.planning.lyapunov import best_within
 from psconrl.planning.pessimism import largest_means
@@ -61,7 +62,7 @@ class CertifiedPlans:
         if recovery is None:
             certified = [certifier.alone(), *self._of_rows(certifier, view)]
         else:
-            certified = list(self._within_certificates(certifier.recovering(recovery, view), certifier, view))
+            certified = list(self._within_certificates(recovery, certifier, view))
         # Their objectives are comparable only at the same prices, those of the last plan.
         explored = [one if one.hope < math.inf else self._exploring(certifier, one, view) for one in certified]
         best = min(range(len(explored)), key=lambda k: explored[k].hope)
@@ -91,11 +92,19 @@ class CertifiedPlans:
         kind = "certified" if not found.relying.all() else "mixed" if share.max() > 0.0 else "baseline"
         hope, value = math.inf, math.nan
         try:
-            distribution = evaluate_policy(view.whole, policy).occupancy
+            distribution = self._occupancy(view, policy)
             hope, value = float((distribution * hoped).sum()), float((distribution * view.whole.costs[0]).sum())
         except SolverError:  # nearly absorbing states: the policy keeps an infinite optimistic objective
             pass
         return replace(found, policy=policy, hope=hope, value=value, kind=kind)
+
+    def _occupancy(self, view: View, policy: Floats) -> Floats:
+        """Return how often a policy is in every pair in the model, (S, A). Raise ``SolverError`` if that is unknown."""
+        if view.order is not None and not view.whole.transition.eliminates:
+            chain = PolicyChains(view.whole.transition, view.order).solved(policy, np.zeros(len(policy)))
+            if chain is not None:
+                return chain.stationary[:, None] * policy
+        return evaluate_policy(view.whole, policy).occupancy
 
     def _hopes(self, view: View) -> Floats:
         """Return the objective (S, A) to plan for; without prices, fears play no part."""
@@ -187,17 +196,17 @@ class CertifiedPlans:
                 return  # nor is it for lower thresholds
             targets = np.minimum(certifier.thresholds, targets - over)
 
-    def _within_certificates(self, alone: Certified, certifier: Certifier, view: View) -> Iterator[Certified]:
+    def _within_certificates(self, recovery: Floats, certifier: Certifier, view: View) -> Iterator[Certified]:
         """Yield certified policies, each the best that the certificate of another one allows.
 
         The other one is the baseline, the last policy, or a plan for lower thresholds.
         """
-        anchor = alone
+        anchor = None
         if self.last is not None:
             tried = certifier.bound_tightly(self.last, view, self.biases)
             self.biases = _biases(tried)
-            anchor = tried if certifier.holds(tried) else alone
-        yield self._improved(certifier, anchor, view)
+            anchor = tried if certifier.holds(tried) else None
+        yield self._improved(certifier, anchor or certifier.recovering(recovery, view), view)
         if self.last is None or _excess(tried, certifier, view) <= FAR:
             yield from self._lowered(certifier, view)
 
@@ -235,7 +244,13 @@ class CertifiedPlans:
         bounds = np.array([case.values - case.bias[:, None] for case in found.cases])
         try:
             best = best_within(
-                view.model.transition, self._hopes(view), bounds, certifier.thresholds, found.policy, found.played
+                view.model.transition,
+                self._hopes(view),
+                bounds,
+                certifier.thresholds,
+                found.policy,
+                found.played,
+                view.order,
             )
         except SolverError:
             return found

@@ -12,7 +12,7 @@ Two kinds of h are tried: the one of the least G, and functions that certify ave
 which have smaller spans. The latter are computed for the worst distributions of the former; their own G counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,13 +41,15 @@ from psconrl.systems.system import System
 
 
 def observed_baseline(
-    system: System, policy: Any, rounds: Agent | Iterable[tuple[Any, Any, Any]], *, delta: float = 0.05
+    system: System, policy: Any, rounds: Agent | Iterable[tuple[Any, ...]], *, delta: float = 0.05
 ) -> dict[str, Any]:
     """Return the options ``baseline``, ``slack`` and ``span`` of ``SafeStart.of``, proven from rounds observed.
 
     ``policy``: (S, A), an action for every state, a plan, or a function of a state, a table of values, that returns an
     action. ``rounds``: (state, action, next state) of each, tables of values or numbers, or an agent that has played.
-    They may be rounds of any policy, but which are kept must not depend on what came of them. ``delta``: the
+    They may be rounds of any policy, but which are kept must not depend on what came of them. If noise was recorded,
+    too, a fourth entry is a table of its values, of the same noises in all rounds: were a noise only recorded when it
+    has certain values, nothing would be proven. Such rounds inform about the noises in the table only. ``delta``: the
     probability that slack or span are wrong, in addition to that of the agent's own proofs.
 
     >>> import psconrl
@@ -117,10 +119,10 @@ def _counted(system: System, belief: Structured, rounds: Any) -> Counts:
             counts.tally.add(seen.tally)
             counts.visits += seen.visits
         return counts
-    record = Record.empty(counts)
+    record, recorded = Record.empty(counts), None
     for t, row in enumerate(rounds):
-        if not isinstance(row, list | tuple) or len(row) != 3:
-            raise AgentError(f"rounds[{t}] must be (state, action, next state); got {row!r}")
+        if not isinstance(row, list | tuple) or len(row) not in (3, 4):
+            raise AgentError(f"rounds[{t}] must be (state, action, next state), or with noise; got {row!r}")
         try:
             numbers = words.state(row[0]), words.action(row[1]), words.state(row[2], "next_state")
         except AgentError as error:
@@ -131,8 +133,34 @@ def _counted(system: System, belief: Structured, rounds: Any) -> Counts:
         state, action, following = (int(number) for number in numbers)
         words.need_available(state, action)
         record.step(state, action, following, nothing)
+        noise = row[3] if len(row) == 4 else {}
+        _note_noise(belief, record, (state * A + action) * S + following, noise, t)
+        recorded = set(noise) if recorded is None else recorded
+        if set(noise) != recorded:
+            raise AgentError(
+                f"rounds[{t}]: the noise of {_listed(noise)} is given, and before that of {_listed(recorded)}; whether "
+                "it is must not depend on its value, so give the same in all rounds"
+            )
     counts.add(record)
     return counts
+
+
+def _note_noise(belief: Structured, record: Record, number: int, noise: Any, t: int) -> None:
+    """Note the noise of round t, which had the transition of this number."""
+    words, S = belief.vocabulary, belief.known_structure.n_states
+    assert words is not None
+    if not isinstance(noise, Mapping) or any(value is None for value in noise.values()):
+        raise AgentError(f"rounds[{t}]: noise must be a table of values, such as {{'demand': 3}}; got {noise!r}")
+    if noise:
+        try:
+            cells = belief.explained(number // S, number % S, noise).cells
+        except AgentError as error:
+            raise AgentError(f"rounds[{t}]: {error}") from None
+        record.noise.note(number, words.reported(noise), cells)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, sorted(names))) or "nothing"
 
 
 def _proven(baseline: Floats, view: View, i: int, tau: float) -> list[tuple[float, Floats]]:
@@ -195,4 +223,4 @@ def _unseen(structure: Structure, counts: Counts) -> str:
     if not hidden:
         return ""
     names = ", ".join(repr(name) for name in sorted(hidden))
-    return f"They show nothing of {names}: give rounds that do, of any policy, too"
+    return f"They show nothing of {names}: give its values, if they were recorded, or rounds of any policy that show it"

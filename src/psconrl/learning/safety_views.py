@@ -11,10 +11,12 @@ from psconrl.learning.posterior.confidence_intervals import Intervals
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_bounds import NoiseIntervals
 from psconrl.learning.posterior.outcome_blocks import OutcomeBlocks
+from psconrl.markov.direct_solver import narrow_order
+from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.noise_box import NoiseBox
 from psconrl.planning.pessimism import Distributions, largest_means
-from psconrl.sizes import SAFE_DENSE_ENTRIES
+from psconrl.sizes import ELIMINATED_CHAIN_STATES, SAFE_DENSE_ENTRIES
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
 
@@ -36,6 +38,11 @@ class View(NamedTuple):
     tries: Ints  # (S, A) rounds in which what a pair reveals has been seen
     rounds: int  # played so far
     whole: CMDP  # the same model with all actions, also where plans rely on the baseline: exploration takes them
+
+    @property
+    def order(self) -> Order | None:
+        """The elimination order of the chains of all policies, if it is known."""
+        return self.distributions.order if isinstance(self.distributions, NoiseBox) else None
 
     def largest(self, i: int, h: Floats) -> Floats:
         """Return the largest mean of h of every pair, with what the noise adds to a constrained cost, (S*A,)."""
@@ -127,6 +134,9 @@ class NoiseKnowledge:
         )
         self.ranges = np.array([self._range(i, possible) for i in range(len(self._paid))])
         self._n_contexts = structure.randomness.n_contexts
+        patterns = structure.patterns
+        order = narrow_order(patterns.indptr, patterns.successors, structure.n_states, ELIMINATED_CHAIN_STATES)
+        self._order = None if order is NO_ORDER else order  # chains of single policies may be narrower
 
     @property
     def n_cells(self) -> int:
@@ -156,7 +166,7 @@ class NoiseKnowledge:
         S, A = structure.n_states, structure.n_actions
         bounds = self.intervals.bounds(counts, log_inverses[0])
         together = self.blocks.bounds(counts, log_inverses[1])
-        box = NoiseBox(self._successors, self._contexts, self._sizes, bounds.low, bounds.high, together)
+        box = NoiseBox(self._successors, self._contexts, self._sizes, bounds.low, bounds.high, together, self._order)
         fixed = structure.fixed_costs[1:].reshape(-1, S, A)
         costs = structure.costs(bounds.parameters)
         doubtful = 1.0 - bounds.certain(self._sizes)

@@ -18,8 +18,9 @@ from psconrl.learning.posterior.hidden_noise import EVENT
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
-from psconrl.learning.runtime.events import EventNames
+from psconrl.learning.runtime.events import EventNames, RatioAverage
 from psconrl.systems.events import EventClock
+from psconrl.systems.numbered import Choices, choices
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 from psconrl.systems.vocabulary import Vocabulary
@@ -88,6 +89,22 @@ class SystemAgent(Agent):
             seen.add(self._play.record)
         return self.belief.estimates(seen)
 
+    def ratio_averages(self, record: Record) -> tuple[RatioAverage, ...]:
+        """Return the ratios that the system limits, in an episode that has just been learned from, and so far."""
+        belief, words = self.belief, self._words
+        if not isinstance(belief, Structured) or words is None or belief.denominators is None:
+            return ()
+        divisors = belief.denominators.averages(record, self.counts)
+        parts = list(zip((record.averages(), self.counts.averages()), divisors, strict=True))
+        found = []
+        for k, limit in enumerate(belief.ratio_limits):
+            i, sign = limit.row, words.signs[limit.row]
+            episode, so_far = (_ratio(limit.number, sign * costs[i], per[k]) for costs, per in parts)
+            threshold = sign * self.thresholds[i - 1]  # zero, unless it was changed
+            bound = _ratio(limit.number, threshold, parts[1][1][k]) if threshold else limit.number
+            found.append(RatioAverage(i, limit.name, limit.percent, episode, so_far, bound, float(parts[0][1][k])))
+        return tuple(found)
+
     def estimated_means(self) -> dict[str, float] | None:
         """Return approximate posterior means of a system's unknown parameters; None if the agent was given none."""
         return self.belief.quick_means(self.counts) if isinstance(self.belief, Structured) else None
@@ -103,6 +120,26 @@ class SystemAgent(Agent):
         number = words.state(state)
         action = words.action_taken(number, super().act(number))
         return words.actions.label(action) if isinstance(state, Mapping) else action
+
+    def probabilities(self, state: Mapping[str, Any]) -> Choices:
+        """Return the actions that the present policy takes in a state with their probabilities, the likeliest first.
+
+        The present policy is that of the episode in progress, or of the last one. It changes from episode to episode.
+        """
+        words = self._words
+        if words is None:
+            raise AgentError("probabilities by name are those of an agent that was made with of(system)")
+        if not isinstance(state, Mapping):
+            raise AgentError(f"state must be a table of values; got {state!r}")
+        number, last = words.state(state), self._background.last
+        if self._play is not None:
+            row = self._play.distribution(number)
+        elif last is not None:
+            row = last.row(0, number)
+        else:
+            raise AgentError("nothing is planned yet; call act first")
+        taken = [words.action_taken(number, action) for action in range(self.n_actions)]
+        return choices(words.actions, np.bincount(taken, row, self.n_actions).astype(np.float64))
 
     def observe(
         self,
@@ -290,3 +327,8 @@ class SystemAgent(Agent):
                     f"with_noise({seen}=...), or use PSConRL.of"
                 )
             warnings.warn(line, AdviceWarning, stacklevel=4)
+
+
+def _ratio(number: float, average: float, divisor: float) -> float:
+    """Return a / b, given the averages of a - number * b and of b; nan if b is zero or unknown."""
+    return float(number + average / divisor) if divisor else float("nan")

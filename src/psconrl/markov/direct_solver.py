@@ -27,14 +27,14 @@ FEW_STEPS = 32  # in which random successors spread to all states of any model t
 LARGEST_BIAS = 1e100  # of costs up to about one: beyond, products of probabilities may vanish
 
 
-def narrow_order(indptr: Places, indices: Places, n_states: int) -> Order:
+def narrow_order(indptr: Places, indices: Places, n_states: int, few: int = PLANNED_DENSE_STATES) -> Order:
     """Return an order for the chains of a graph of pairs, or ``NO_ORDER`` if elimination would take long.
 
-    Small models are planned as dense ones, so that there is nothing to gain for them.
+    Models of at most ``few`` states are planned as dense ones, so that there is nothing to gain for them.
 
     The graph has the format of ``kernels.graph``.
     """
-    if n_states <= PLANNED_DENSE_STATES:
+    if n_states <= few:
         return NO_ORDER
     entries = indices.size * n_states / (indptr.size - 1)
     most = WORK_PER_ENTRY * entries

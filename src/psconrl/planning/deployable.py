@@ -40,13 +40,23 @@ class Deployable:
         """
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {rng!r}")
-        row = self.policy[self.names.state_number(state, len(self.policy))]
+        row = self.probabilities(state)
         action = int(row.argmax())
         if row[action] < 1.0:
             rng = np.random.default_rng() if rng is None else rng
             reached = np.cumsum(row)
             action = int(np.searchsorted(reached, rng.random() * reached[-1], side="right"))
         return self.names.answer(action, state)
+
+    def probabilities(self, state: Any) -> Floats:
+        """Return the probabilities (A,) of the actions in a state, given by name or number.
+
+        >>> import psconrl
+        >>> psconrl.plan(psconrl.load("queue")).probabilities("0 waiting").tolist()
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        row: Floats = self.policy[self.names.state_number(state, len(self.policy))].copy()
+        return row
 
     def rows(self) -> Iterator[tuple[str | float, ...]]:
         """Yield state, action, probability of the action there and long-run share of both, in state order."""

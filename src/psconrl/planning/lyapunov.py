@@ -10,7 +10,7 @@ so that the best such policy solves a linear program. A policy that satisfies th
 every state, so that the program is feasible even if the certificate proves more for it than for its actions.
 
 In a state the inequalities leave a polytope of action probabilities. Its vertices mix at most m + 1 actions: k actions
-with k - 1 inequalities that are equations. With one or two constraints these are few and have a closed form, so that
+with k - 1 inequalities that are equations. With up to three constraints these are few and have a closed form, so that
 policy iteration over vertices takes a few solves of a chain. The linear program remains for the rest: more constraints,
 too many vertices, and policies with several closed classes.
 """
@@ -21,17 +21,16 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from psconrl.arrays import Floats
-from psconrl.errors import SolverError
-from psconrl.markov.direct_solver import DirectSolver, narrow_order
-from psconrl.markov.gain_bias import Unichain, solve_chain
-from psconrl.markov.sparse_solver import SparseSolver
+from psconrl.markov.elimination_order import Order
+from psconrl.markov.policy_chains import PolicyChains
 from psconrl.model.transition import Transition
 from psconrl.planning.lp import Program, optimum
 from psconrl.planning.polytopes import MOST_CONSTRAINTS, number_of_vertices, vertices_of
 from psconrl.planning.tolerances import LP_MASS, LYAPUNOV_GAIN
 from psconrl.products import product
 
-MOST_VERTICES = 2_000_000  # numbers of all vertices of all states; beyond, the linear program is faster
+MOST_VERTICES = 2_000_000  # numbers of all vertices of all states; beyond, the linear program is faster,
+MOST_PER_PAIR = 250  # and so it is beyond this many for every pair
 VERTEX_STEPS = 50  # of policy iteration, at most
 
 
@@ -43,30 +42,43 @@ class Share(NamedTuple):
 
 
 def best_within(
-    transition: Transition, costs: Floats, bounds: Floats, thresholds: Floats, policy: Floats, played: Floats
+    transition: Transition,
+    costs: Floats,
+    bounds: Floats,
+    thresholds: Floats,
+    policy: Floats,
+    played: Floats,
+    order: Order | None = None,
 ) -> Share:
     """Return the policy of least average cost (S, A) among those that ``bounds`` (m, S, A) certify.
 
-    ``policy`` (S, A): one that is certified, with bounds ``played`` (m, S). Raise ``SolverError`` if HiGHS fails.
+    ``policy`` (S, A): one that is certified, with bounds ``played`` (m, S). ``order``: of elimination, for the chains
+    of all policies, if it is known. Raise ``SolverError`` if HiGHS fails.
     """
     over = np.concatenate([bounds, played[:, :, None]], axis=2) - thresholds[:, None, None]
     found = None
-    if len(thresholds) <= MOST_CONSTRAINTS and number_of_vertices(*over.shape) <= MOST_VERTICES:
-        found = _by_vertices(transition, costs, over, policy)
+    if len(thresholds) <= MOST_CONSTRAINTS and number_of_vertices(*over.shape) <= _most_vertices(costs.size):
+        found = _by_vertices(PolicyChains(transition, order), transition, costs, over, policy)
     return _by_program(transition, costs, over, policy) if found is None else found
 
 
-def _by_vertices(transition: Transition, costs: Floats, over: Floats, policy: Floats) -> Share | None:
+def _most_vertices(pairs: int) -> int:
+    """Return with how many numbers of all vertices policy iteration is faster than the linear program."""
+    return min(MOST_VERTICES, MOST_PER_PAIR * pairs)
+
+
+def _by_vertices(
+    chains: PolicyChains, transition: Transition, costs: Floats, over: Floats, policy: Floats
+) -> Share | None:
     """Return the best policy by policy iteration over vertices; None if a policy has several closed classes."""
     S, A = costs.shape
     kinds, everywhere = [kind for kind in vertices_of(over) if kind.allowed.size], np.arange(S)
-    chain_of = _Chains(transition)
     unit = float(np.ptp(costs)) or 1.0
     mixed = np.zeros((S, A + 1))
     mixed[:, A] = 1.0
     for _ in range(VERTEX_STEPS):
         whole = mixed[:, :A] + mixed[:, A:] * policy
-        chain = chain_of.solved(whole, (whole * costs).sum(axis=1))
+        chain = chains.solved(whole, (whole * costs).sum(axis=1))
         if chain is None:
             return None
         values = costs + product(transition.matrix, chain.biases[0]).reshape(S, A)
@@ -86,26 +98,6 @@ def _by_vertices(transition: Transition, costs: Floats, over: Floats, policy: Fl
     mass = mixed[:, :A].sum(axis=1)
     used = mass > 0.0
     return Share(np.where(used[:, None], mixed[:, :A] / np.where(used, mass, 1.0)[:, None], policy), mass)
-
-
-class _Chains:
-    """Solves the chains of policies of one model, in an elimination order that is found once."""
-
-    def __init__(self, transition: Transition) -> None:
-        self._transition, self._solver = transition, None
-        if not transition.eliminates:
-            P = transition.csr()
-            self._solver = SparseSolver(DirectSolver(narrow_order(P.indptr, P.indices, P.shape[1])))
-
-    def solved(self, policy: Floats, cost: Floats) -> Unichain | None:
-        """Return the solution for one cost (S,); None if there are several closed classes, or it fails."""
-        matrix = self._transition.under(policy)
-        try:
-            if self._solver is None:
-                return solve_chain(np.ascontiguousarray(matrix), cost[None])
-            return self._solver.solve(csr_array(matrix), cost[None])
-        except SolverError:
-            return None
 
 
 def _by_program(transition: Transition, costs: Floats, over: Floats, policy: Floats) -> Share:

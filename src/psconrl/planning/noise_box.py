@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints, Places
+from psconrl.markov.elimination_order import Order
 
 
 class BlockBounds(NamedTuple):
@@ -27,6 +28,7 @@ class NoiseBox:
     low: Floats  # (G, V) of the values of the first noise, then of the second, and so on
     high: Floats  # (G, V)
     together: BlockBounds | None = None  # on joint outcomes
+    order: Order | None = None  # of elimination, for the chains of all policies; None: found for each
 
     def possible(self, pairs: Ints) -> Bools:
         """Return which joint outcomes are possible in some pairs (n,), as an array (n, W)."""

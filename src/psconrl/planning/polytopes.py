@@ -1,9 +1,9 @@
 r"""Vertices of the action probabilities that satisfy a few inequalities in a state.
 
 The probabilities p of the columns of a state with :math:`\sum_j p_j = 1, p \ge 0` and :math:`\sum_j v_{ij} p_j \le 0`
-for one or two constraints i are a polytope. A vertex mixes k columns, and k - 1 inequalities are equations: a column
-with itself, two columns in proportion to :math:`(v_{i2}, -v_{i1})`, or three in proportion to the cross product
-:math:`v_1 \times v_2`.
+for a few constraints i are a polytope. A vertex mixes k columns, and k - 1 inequalities are equations. Their solutions
+are in proportion to the generalised cross product :math:`p_j \propto (-1)^j \det(v \text{ without column } j)`: for
+two columns :math:`(v_{i2}, -v_{i1})`, for three :math:`v_1 \times v_2`.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.planning.tolerances import VERTEX_ROUNDING
 
-MOST_CONSTRAINTS = 2  # for which vertices are computed
+MOST_CONSTRAINTS = 3  # for which vertices are computed
 
 
 class Vertices(NamedTuple):
@@ -47,17 +47,12 @@ def vertices_of(over: Floats) -> list[Vertices]:
     >>> vertices_of(np.array([[[-1.0, 3.0]]]))[1].shares  # a quarter of the second column is allowed
     array([[[0.75, 0.25]]])
     """
-    m, S, n = over.shape
+    m, _, n = over.shape
     rounding, found = VERTEX_ROUNDING * np.abs(over).max(axis=(1, 2), initial=0.0)[:, None, None], []
     for k in range(1, m + 2):
         columns, tight = _choices(m, n, k)
         equations = over[tight[:, :, None], :, columns[:, None, :]]  # (V, k - 1, k, S)
-        if k == 1:
-            shares = np.ones((n, 1, S))
-        elif k == 2:
-            shares = np.stack([equations[:, 0, 1], -equations[:, 0, 0]], axis=1)
-        else:
-            shares = np.cross(equations[:, 0], equations[:, 1], axis=1)
+        shares = np.stack([(-1) ** j * _determinant(np.delete(equations, j, axis=2)) for j in range(k)], axis=1)
         total = shares.sum(axis=1, keepdims=True)
         shares = np.moveaxis(shares / np.where(total == 0.0, 1.0, total), 1, 2)
         allowed = (total[:, 0] != 0.0) & (shares >= 0.0).all(axis=2)
@@ -66,3 +61,12 @@ def vertices_of(over: Floats) -> list[Vertices]:
         kept = np.flatnonzero(allowed.any(axis=1))
         found.append(Vertices(columns[kept], shares[kept], allowed[kept]))
     return found
+
+
+def _determinant(matrices: Floats) -> Floats:
+    """Return the determinants (V, S) of matrices (V, k, k, S), by expansion along the first row; 1 for k = 0."""
+    V, k, _, S = matrices.shape
+    if k <= 1:
+        return matrices[:, 0, 0] if k else np.ones((V, S))
+    parts = [(-1) ** j * matrices[:, 0, j] * _determinant(np.delete(matrices[:, 1:], j, axis=2)) for j in range(k)]
+    return np.asarray(sum(parts))

@@ -10,7 +10,9 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.errors import SolverError
+from psconrl.kernels.pessimism import worst_noise_distributions
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
+from psconrl.markov.elimination_order import Order
 from psconrl.markov.gain_bias import solve_chain
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.planning.noise_box import NoiseBox
@@ -28,11 +30,11 @@ def worst_bias(policy: Floats, costs: Floats, box: NoiseBox, start: Floats, paid
     S, A = policy.shape
     pairs = np.flatnonzero(policy.ravel() > 0.0)
     states, shares = pairs // A, policy.ravel()[pairs]
-    following = box.successors[pairs]
-    chains = _Chains(S, states, following, box.possible(pairs))
+    following, sets = box.successors[pairs], box.arrays(paid)
+    chains = _Chains(S, states, following, box.possible(pairs), box.order)
     h, best, bound = start, start, np.inf
     for _ in range(NOISE_STEPS):
-        worst = worst_distributions(box, pairs, h, paid)
+        worst = worst_noise_distributions(*sets, h, pairs)
         means = costs[pairs] if paid is None else costs[pairs] + (worst * paid[pairs]).sum(axis=1)
         cost = np.bincount(states, weights=shares * means, minlength=S)
         moved = np.bincount(states, weights=shares * (worst * h[following]).sum(axis=1), minlength=S)
@@ -52,15 +54,17 @@ def worst_bias(policy: Floats, costs: Floats, box: NoiseBox, start: Floats, paid
 class _Chains:
     """Chains of one policy under different distributions of the noise, whose pattern is the same."""
 
-    def __init__(self, S: int, states: Ints, following: Places, possible: Bools) -> None:
+    def __init__(self, S: int, states: Ints, following: Places, possible: Bools, order: Order | None) -> None:
         self._S, self._kept = S, possible
         numbers = (states[:, None] * S + following)[possible]
         self._numbers, self._of_cell = np.unique(numbers, return_inverse=True)
         self._indptr = np.searchsorted(self._numbers, np.arange(S + 1) * S).astype(np.int32)
         self._indices = (self._numbers % S).astype(np.int32)
         self._solver: SparseSolver | None = None
-        if S > ELIMINATED_CHAIN_STATES:
-            self._solver = SparseSolver(DirectSolver(narrow_order(self._indptr, self._indices, S)))
+        if order is None and S > ELIMINATED_CHAIN_STATES:
+            order = narrow_order(self._indptr, self._indices, S)
+        if order is not None and S > ELIMINATED_CHAIN_STATES:
+            self._solver = SparseSolver(DirectSolver(order))
 
     def bias(self, mass: Floats, cost: Floats) -> Floats | None:
         """Return the bias (S,) of a cost; None if there are several closed classes, or the chain is not solved."""
@@ -83,55 +87,5 @@ def worst_distributions(box: NoiseBox, pairs: Ints, h: Floats, paid: Floats | No
 
     ``paid`` (S*A, W): what outcomes cost, which is added to h. The means are those of ``pessimism.largest_means``.
     """
-    values = h[box.successors[pairs]] if paid is None else h[box.successors[pairs]] + paid[pairs]
-    contexts = box.contexts[pairs]
-    low, high = box.low[contexts], box.high[contexts]
-    worst = np.ones((len(pairs), 1))
-    left, end, conditional = values, low.shape[1], []
-    for size in box.sizes[::-1].tolist():  # each noise may depend on those before it
-        grouped = left.reshape(len(pairs), -1, size)
-        own = slice(end - size, end)
-        conditional.append(_largest(grouped, low[:, None, own], high[:, None, own]))
-        left = np.where(conditional[-1] > 0.0, conditional[-1] * grouped, 0.0).sum(axis=2)
-        end -= size
-    for shares in conditional[::-1]:
-        worst = (worst[:, :, None] * shares).reshape(len(pairs), -1)
-    if box.together is not None:
-        _of_blocks(box, pairs, values, worst)
-    return worst
-
-
-def _of_blocks(box: NoiseBox, pairs: Ints, values: Floats, worst: Floats) -> None:
-    """Replace distributions where the bounds on blocks allow only smaller means."""
-    assert box.together is not None
-    classes = box.together.classes[pairs]
-    for k in np.unique(classes[classes >= 0]).tolist():
-        rows = np.flatnonzero(classes == k)
-        blocks, own = box.together.blocks[k], values[rows]
-        firsts = np.unique(blocks[blocks >= 0])
-        inside: Bools = blocks == firsts[:, None]
-        places = np.where(inside, own[:, None, :], -np.inf).argmax(axis=2)  # (n, blocks) the worst outcome of each
-        tops = np.take_along_axis(own, places, axis=1)
-        shares = _largest(tops, box.together.low[k, firsts], box.together.high[k, firsts])
-        less = (shares * tops).sum(axis=1) < (worst[rows] * own).sum(axis=1)
-        replaced = np.zeros((int(less.sum()), worst.shape[1]))
-        np.put_along_axis(replaced, places[less], shares[less], axis=1)
-        worst[rows[less]] = replaced
-
-
-def _largest(values: Floats, low: Floats, high: Floats) -> Floats:
-    """Return the distributions (..., V) within bounds of the largest means of values; what is left goes to the largest.
-
-    The bounds of a distribution may be crossed or exceed one, if the truth is in none of them.
-    """
-    room = np.broadcast_to(np.maximum(high - low, 0.0), values.shape)
-    ranked = np.where(np.broadcast_to(high > 0.0, values.shape), values, -np.inf)
-    order = np.argsort(-ranked, axis=-1, kind="stable")
-    sorted_room = np.take_along_axis(room, order, axis=-1)
-    total = np.cumsum(sorted_room, axis=-1)
-    left = np.maximum(1.0 - low.sum(axis=-1), 0.0)
-    given = np.clip(left[..., None] - (total - sorted_room), 0.0, sorted_room)
-    given[..., 0] += np.maximum(left - total[..., -1], 0.0)
-    result = np.empty(values.shape)
-    np.put_along_axis(result, order, given, axis=-1)
-    return result + low
+    found: Floats = worst_noise_distributions(*box.arrays(paid), h, pairs)
+    return found

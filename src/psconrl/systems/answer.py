@@ -22,6 +22,7 @@ from psconrl.systems.infeasible import best_value, why_infeasible
 from psconrl.systems.least_ratio import is_undefined, without_denominator
 from psconrl.systems.limits import Requirement
 from psconrl.systems.measures import Measures, PolicyAverages
+from psconrl.systems.numbered import Choices, choices
 from psconrl.systems.prices import Price, price_of, quantity_unit
 from psconrl.systems.quantities import Combination, Mean, Percentile, Quantity, Ratio
 from psconrl.systems.reasons import Reasons, find_reasons
@@ -136,6 +137,21 @@ class Answer:
     ) -> dict[str, Any]:
         """Return the action of a policy of the model, such as ``plan.draw(rng)`` or a rule, in a state."""
         return self.asked.actions.label(policy.act(self.asked.state_number(state), rng))
+
+    def probabilities(self, state: Mapping[str, Any], policy: Deployable | None = None) -> Choices:
+        """Return the actions in a state with their probabilities, the likeliest first.
+
+        ``policy``: another policy of the model than the plan's, such as ``plan.draw(rng)`` or a rule. A plan that is a
+        mixture has no such probabilities; draw the policy of a run from it.
+
+        >>> from psconrl.systems import System
+        >>> pump = System(state={"ready": 1}, action={"run": 2}, step={}, costs={"power": "run"},
+        ...     maximise="run", limits=["power <= 0.25"])
+        >>> pump.plan().probabilities({"ready": 0})
+        [(0.75, {'run': 0}), (0.25, {'run': 1})]
+        """
+        played = self.required().plan if policy is None else policy
+        return choices(self.asked.actions, played.probabilities(self.asked.state_number(state)))
 
     def explain(self, state: Mapping[str, Any]) -> Reasons:
         """Return what each action in a state would change, if played once, in costs, limits and the objective."""

@@ -1,8 +1,7 @@
 """The costs of a system in its reachable states: by pair, by outcome of the noise, and by event."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,7 @@ from psconrl.systems.reports import Report
 from psconrl.systems.sources import NEXT, RandomSource
 
 
-@dataclass(frozen=True)
-class CostTables:
+class CostTables(NamedTuple):
     """The objective and the limits, as costs that are to be small.
 
     ``fixed`` (m+1, S*A): what depends on the pair only. ``by_outcome``, ``by_event``: for each cost what depends on the
@@ -65,6 +63,11 @@ class CostTables:
             own = _event_cost(source, limit)
             by_event.append(sign * source.event_costs(own, explored.states) if own else None)
         return cls(fixed, tuple(by_outcome), tuple(by_event))
+
+    def taken(self, pairs: Ints) -> "CostTables":
+        """Return the tables of some pairs."""
+        rows = (tuple(None if c is None else c[pairs] for c in some) for some in (self.by_outcome, self.by_event))
+        return CostTables(self.fixed[:, pairs], *rows)
 
 
 class _CostValues:

@@ -1,7 +1,6 @@
 """What is asked of a system: its objective and its limits, as stated and as costs of a model."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any, Self
 
@@ -11,19 +10,17 @@ from psconrl.model.transition import Transition
 from psconrl.model.units import Units
 from psconrl.systems.expectations import Expectations
 from psconrl.systems.limits import Requirement, Statement
+from psconrl.systems.numbered import Numbered
 from psconrl.systems.quantities import LinearLimit
 from psconrl.systems.sources import NEXT, RandomSource
-from psconrl.systems.variables import Space
 
 SHARED = ("_explored", "expectations", "state_names", "action_names")  # properties that no limit changes
 
 
-class Stated(ABC):
+class Stated(Numbered):
     """Base class of systems: an objective and limits, which can be replaced."""
 
     statement: Statement
-    states: Space
-    actions: Space
     source: RandomSource
     cost_names: tuple[str, ...]  # of the costs of the system, of which objective and limits may use some
     units: Units
@@ -32,15 +29,6 @@ class Stated(ABC):
     @abstractmethod
     def expectations(self) -> Expectations:
         """Transitions and means, which do not depend on objective and limits."""
-
-    @property
-    @abstractmethod
-    def state_table(self) -> Mapping[str, Any]:
-        """The values (S,) of every variable in the reachable states."""
-
-    @abstractmethod
-    def state_number(self, state: Mapping[str, Any]) -> int:
-        """Return the number of a state in the model."""
 
     @abstractmethod
     def cmdp(self, transition: Transition, costs: Floats) -> CMDP:

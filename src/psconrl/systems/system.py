@@ -22,11 +22,13 @@ from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
 from psconrl.systems.expectations import Expectations
 from psconrl.systems.exploration import Explored, explore_states
-from psconrl.systems.functions import Rule, shown_values
+from psconrl.systems.functions import Rule
 from psconrl.systems.limits import read_statement
 from psconrl.systems.noise_base import Noise
 from psconrl.systems.noise_source import NoiseSource
 from psconrl.systems.outcome_successors import all_successors
+from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.ratios import Ratios, ratio_limits
 from psconrl.systems.reading import system_arguments
 from psconrl.systems.reports import Report, Reports
 from psconrl.systems.shown_names import read_cost_names, row_names, row_units
@@ -300,29 +302,6 @@ class System(Stated):
         """Thresholds of the costs as planned, which are negative quantities where a limit is a minimum."""
         return np.array([-limit.threshold if limit.at_least else limit.threshold for limit in self.limits])
 
-    @cached_property
-    def state_names(self) -> list[str]:
-        """Names of the reachable states, by default such as "shelf=4, coming=0"."""
-        return self.states.labels(self._explored.states)
-
-    @cached_property
-    def action_names(self) -> list[str]:
-        """Names of the actions, by default such as "order=2"."""
-        return self.actions.labels(np.arange(self.actions.size))
-
-    @property
-    def state_table(self) -> Mapping[str, Any]:
-        """The values (S,) of every variable in the reachable states."""
-        return self.states.values(self._explored.states)
-
-    def state_number(self, state: Mapping[str, Any]) -> int:
-        """Return the number of a state in the model."""
-        number = self.states.number(state, "a state")
-        place = int(np.searchsorted(self._explored.states, number))
-        if place == self._explored.states.size or self._explored.states[place] != number:
-            raise ModelError(f"the state {shown_values(state)} is never reached from the start")
-        return place
-
     def vocabulary(self) -> Vocabulary:
         """Return the names and values of variables with their numbers in the model, for an agent in live use."""
         explored = self._explored
@@ -359,12 +338,18 @@ class System(Stated):
         explored, successors, taken = self._explored, self._successors, self._explored.taken
         S, A, W = successors.shape
         randomness, contexts = self.source.randomness_at(explored.states)
-        shown = (self.objective, *self.limits)
-        costs = CostTables.of(self.source, explored, successors, self._costs, shown, self.maximises, self._report)
-        return Structure(
-            S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, costs.fixed[:, taken],
-            *(tuple(None if c is None else c[taken] for c in some) for some in (costs.by_outcome, costs.by_event)),
-        )  # fmt: skip
+        costs = self._tables_of((self.objective, *self.limits), self.maximises)
+        return Structure(S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, *costs)
+
+    @cached_property
+    def ratios(self) -> Ratios | None:
+        """The limits on ratios with their denominators; None if there are none."""
+        stated = list(ratio_limits(self.statement, self.units))
+        return Ratios.of(stated, self._tables_of([per for _, per in stated], False)) if stated else None
+
+    def _tables_of(self, shown: Sequence[LinearLimit], maximises: bool) -> CostTables:
+        own = self.source, self._explored, self._successors, self._costs
+        return CostTables.of(*own, shown, maximises, self._report).taken(self._explored.taken)
 
     def __repr__(self) -> str:
         unknown = ", ".join(self.source.unknown())

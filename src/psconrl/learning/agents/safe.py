@@ -72,7 +72,7 @@ from psconrl.products import product
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 
-PER_OUTCOME = 1.5e-6  # seconds of planning an episode of a system per pair and joint outcome, measured on 43,520
+PER_OUTCOME = 4e-7  # seconds of planning an episode of a system per pair and joint outcome, measured on 43,520
 SLOW_SECONDS = 1.0  # of an episode, from which on it is called slow
 SAVED_ATTRIBUTES = ("spans", "beginnings", "variance")  # attributes saved in files
 

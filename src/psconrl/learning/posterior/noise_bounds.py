@@ -178,13 +178,17 @@ class NoiseIntervals:
             assert isinstance(noise, Poisson)
             top = noise.most + BEYOND_MOST * (1.0 + noise.most**0.5)
             infinite = max(infinite, top / float(times[times > 0.0].min(initial=np.inf)))
+            found = []
             for j in range(1, noise.most + 1):
                 inside = tuple(value >= j for value in range(noise.most + 1))
                 for context, (k, n) in _revealed(observed[name], inside).items():
                     if times[context] > 0.0:
-                        low, high = (end_of_interval(k, n, log_inverse, outer) for outer in (0.0, 1.0))
-                        least = max(least, _mean_at(low, j, top, 0) / float(times[context]))
-                        most = min(most, _mean_at(high, j, top, 1) / float(times[context]))
+                        ends = (end_of_interval(k, n, log_inverse, outer) for outer in (0.0, 1.0))
+                        found.append((j, float(times[context]), *ends))
+            if found:
+                counts, per, low, high = np.array(found).T
+                below, above = _means_at(np.array([low, high]), counts, top)
+                least, most = max(least, float((below / per).max())), min(most, float((above / per).min()))
         most = most if most < infinite else infinite
         least, most = min(least, most), max(least, most)  # they are crossed only if the truth is in none
         prior = float(randomness.priors[key].mean()[0])
@@ -276,18 +280,22 @@ def end_of_rate(k: float, exposure: float, log_inverse: float, outer: float) -> 
     return outer
 
 
-def _mean_at(probability: float, j: int, top: float, side: int) -> float:
-    """Return the mean at which a Poisson count is at least j with some probability; from below (0) or above (1)."""
-    if probability <= 0.0 or probability >= 1.0:
-        return 0.0 if probability <= 0.0 else (top if side == 0 else np.inf)
-    ends = [0.0, top]
-    counts = np.arange(j)
-    logs = np.array([special.lgamma(float(i) + 1.0) for i in counts])
+def _means_at(probabilities: Floats, counts: Floats, top: float) -> Floats:
+    """Return the means at which Poisson counts are at least ``counts`` (n,) with some probabilities, (2, n).
+
+    Those for the first row are rounded down, and the others up.
+    """
+    i = np.arange(int(counts.max()))
+    fewer, logs = i < counts[:, None], np.array([special.lgamma(float(k) + 1.0) for k in i])
+    low, high = np.zeros(probabilities.shape), np.full(probabilities.shape, top)
     for _ in range(HALVINGS_OF_RATES):
-        middle = 0.5 * (ends[0] + ends[1])
-        fewer = float(special.exp_array(counts * special.log(middle) - middle - logs).sum())
-        ends[0 if 1.0 - fewer <= probability else 1] = middle
-    return ends[side]
+        middle = 0.5 * (low + high)
+        powers = special.exp_array(i * special.log_array(middle)[:, :, None] - middle[:, :, None] - logs)
+        rises = 1.0 - np.cumsum(powers * fewer, axis=2)[:, :, -1] <= probabilities  # in a fixed order
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    found = np.array([low[0], np.where(probabilities[1] >= 1.0, np.inf, high[1])])
+    found[0, probabilities[0] >= 1.0] = top
+    return np.where(probabilities <= 0.0, 0.0, found)
 
 
 def box_of_parameter(

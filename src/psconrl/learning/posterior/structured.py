@@ -21,6 +21,7 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AdviceWarning, AgentError, unknown_name
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.denominators import Denominators
 from psconrl.learning.posterior.estimates import Estimates, estimates, quick_means
 from psconrl.learning.posterior.explanations import Costs, Explained, Explanations
 from psconrl.learning.posterior.gibbs import SWEEPS, Gibbs, Sets, Sojourns
@@ -32,6 +33,7 @@ from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import Transition
 from psconrl.systems.functions import shown_values
 from psconrl.systems.randomness import Parameters
+from psconrl.systems.ratios import RatioLimit, Ratios
 from psconrl.systems.structure import Structure
 from psconrl.systems.system import System
 from psconrl.systems.vocabulary import Vocabulary
@@ -58,6 +60,7 @@ class Structured(Belief):
         structure: Structure | dict[str, Any],
         words: Vocabulary | dict[str, Any] | None = None,
         surprise: str = WARN,
+        ratios: Ratios | dict[str, Any] | None = None,
     ) -> None:
         if surprise not in (WARN, ROWS):
             raise AgentError(unknown_name("surprise", surprise, (WARN, ROWS)))
@@ -68,6 +71,8 @@ class Structured(Belief):
         self.vocabulary = Vocabulary.from_dict(words) if isinstance(words, dict) else words
         self.words = None if self.vocabulary is None else self.vocabulary.to_dict()
         self.surprise = surprise
+        self._ratios = Ratios.from_dict(ratios) if isinstance(ratios, dict) else ratios
+        self.ratios = None if self._ratios is None else self._ratios.to_dict()
         self.parameters: Parameters = self._structure.randomness.initial()  # last drawn
         self._costs: Floats | None = None
         self.impossible = 0  # observed transitions that the structure calls impossible
@@ -80,7 +85,7 @@ class Structured(Belief):
     @classmethod
     def of(cls, system: System, surprise: str = WARN) -> "Structured":
         """Return the belief about a system, in the words of its owner."""
-        return cls(system.structure, system.vocabulary(), surprise)
+        return cls(system.structure, system.vocabulary(), surprise, system.ratios)
 
     @property
     def known_structure(self) -> Structure:
@@ -102,7 +107,7 @@ class Structured(Belief):
             self._rows = self._rows.made_for(n_states, n_actions, n_constraints)
 
     def __deepcopy__(self, memo: object) -> "Structured":
-        return Structured(self._structure, self.vocabulary, self.surprise)
+        return Structured(self._structure, self.vocabulary, self.surprise, self._ratios)
 
     def entries(self, n_states: int, n_actions: int) -> float:
         """Return the number of transitions in a sample."""
@@ -125,6 +130,16 @@ class Structured(Belief):
     def explanations(self) -> Explanations:
         """What explains single rounds."""
         return Explanations(self._structure, self.vocabulary)
+
+    @cached_property
+    def denominators(self) -> Denominators | None:
+        """What the ratios that have limits are divided by; None if there are none."""
+        return None if self._ratios is None else Denominators(self._structure, self._ratios)
+
+    @property
+    def ratio_limits(self) -> tuple[RatioLimit, ...]:
+        """The limits on ratios."""
+        return () if self._ratios is None else self._ratios.limits
 
     @cached_property
     def hidden(self) -> dict[str, str]:

@@ -32,6 +32,18 @@ class EventNames(NamedTuple):
     at_least: tuple[str, ...]  # costs that are the negative of the named quantity, which has a lower limit
 
 
+class RatioAverage(NamedTuple):
+    """A ratio of averages that has a limit; nan where its denominator is zero or unknown."""
+
+    row: int  # the cost that is planned for it, from 1 on
+    name: str
+    percent: bool  # whether it is stated in percent
+    episode: float  # in this episode
+    so_far: float
+    limit: float
+    per_round: float  # average of its denominator in this episode
+
+
 @dataclass(frozen=True, eq=False)
 class EpisodeEvent:
     """An episode that has ended, and totals so far. The objective comes first among the costs, as a cost."""
@@ -52,6 +64,7 @@ class EpisodeEvent:
     doubts: tuple[str, ...] | None = None  # what is wrong with the structure of a system; None if none was given
     names: EventNames | None = None  # those of the system, if the agent was made for one
     estimates: Mapping[str, float] | None = None  # posterior means of a system's unknown parameters, by name
+    ratios: tuple[RatioAverage, ...] = ()  # those that a system limits
 
 
 Watcher = Callable[[EpisodeEvent], object]

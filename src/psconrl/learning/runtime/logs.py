@@ -22,7 +22,10 @@ COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "planning_
 
 
 DOUBTS = "doubts"  # a column after the policy, of an agent that was given the structure of a system
-ESTIMATE = "estimate of "  # before the names of a system's unknown parameters; these columns come last
+ESTIMATE = "estimate of "  # before the names of a system's unknown parameters; these columns follow
+RATIO = "ratio of limit "  # before the number of a limit and the name of the ratio in it; these columns come last
+PERCENT = " [%]"  # appended to the name of a ratio that is stated in percent
+RATIO_PARTS = ("", " so far", " limit", " per round")  # columns of a ratio; the last is the average of its denominator
 DIGITS = 6  # of an estimate
 MOST_STATES = 10  # states of a policy shown in a log
 ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
@@ -44,7 +47,8 @@ class CSVLog:
 
     For every cost there are the average of the episode, the average so far and the limit. ``policy`` holds the actions
     taken in the ``most_states`` most visited states, as JSON; an agent of a system adds its doubts, and the posterior
-    mean of every unknown parameter. The average of a cost that is unknown in some rounds is nan. ``states`` and
+    mean of every unknown parameter. A limit on a ratio adds the ratio in the episode, so far and at its limit, and the
+    average of what it is divided by. The average of a cost that is unknown in some rounds is nan. ``states`` and
     ``actions`` are their names, lists or ``psconrl.Labels``; without names, numbers are written. With ``maximise`` the
     objective is written as a reward; quantities named in ``at_least``, which have lower limits, are written as they
     are, not negated. An agent made for a system by ``of`` knows all of this. ``psconrl monitor`` shows the file as it
@@ -88,13 +92,14 @@ class CSVLog:
         estimates = {name: float(f"{mean:.{DIGITS}g}") for name, mean in (event.estimates or {}).items()}
         try:
             if not self._begun:
-                self._begin(header(names, event.doubts is not None, tuple(estimates)), facts, numbers)
+                columns = header(names, event.doubts is not None, tuple(estimates), ratio_names(event))
+                self._begin(columns, facts, numbers)
                 self._begun = True
             if self._expected:
                 self._check(_repeats(self._expected.pop(0), facts, numbers))
                 return
             with self.path.open("ab") as f:
-                f.write(_line([*facts, *numbers, policy, *doubts, *estimates.values()]))
+                f.write(_line([*facts, *numbers, policy, *doubts, *estimates.values(), *_ratio_numbers(event)]))
         except OSError as error:
             self._begun = False  # half a line may have been written: check the file before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
@@ -148,13 +153,26 @@ def _marks(n: int) -> list[str]:
     return [REWARD, *[FLOOR] * (n - 1)]
 
 
-def header(names: Sequence[str], doubts: bool = False, estimates: Sequence[str] = ()) -> list[str]:
+def ratio_names(event: EpisodeEvent) -> list[str]:
+    """Return the names of the ratios in a log, each after the number of its limit."""
+    return [f"{one.row}: {one.name}{PERCENT if one.percent else ''}" for one in event.ratios]
+
+
+def _ratio_numbers(event: EpisodeEvent) -> list[float]:
+    return [x for one in event.ratios for x in (one.episode, one.so_far, one.limit, one.per_round)]
+
+
+def header(
+    names: Sequence[str], doubts: bool = False, estimates: Sequence[str] = (), ratios: Sequence[str] = ()
+) -> list[str]:
     """Return the first line of a log, for costs with these names.
 
-    ``doubts``: whether there is a column for doubts about a structure; ``estimates``: names of its unknown parameters.
+    ``doubts``: whether there is a column for doubts about a structure; ``estimates``: names of its unknown parameters;
+    ``ratios``: those of ``ratio_names``.
     """
     columns = [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:]), "policy"]
-    return [*columns, *([DOUBTS] if doubts else []), *(ESTIMATE + name for name in estimates)]
+    columns += [*([DOUBTS] if doubts else []), *(ESTIMATE + name for name in estimates)]
+    return [*columns, *(RATIO + name + part for name in ratios for part in RATIO_PARTS)]
 
 
 def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
@@ -218,6 +236,8 @@ class TensorBoardLog:
         for group, values in (("in the episode", event.costs), ("so far", event.averages)):
             points |= {f"{group}/{name}": value for name, value in zip(names, values, strict=True)}
         points |= {f"estimate/{name}": mean for name, mean in (event.estimates or {}).items()}
+        points |= {f"in the episode/{ratio.name}": ratio.episode for ratio in event.ratios}
+        points |= {f"so far/{ratio.name}": ratio.so_far for ratio in event.ratios}
         points |= {f"limit/{name}": value for name, value in zip(names[1:], event.thresholds, strict=True)}
         for tag, value in points.items():
             if value == value:  # unknown values, as that of an exploring episode, are nan and not written

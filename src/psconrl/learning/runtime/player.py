@@ -20,7 +20,15 @@ from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
 from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
-from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, EventNames, Watcher, Watchers, share_changed
+from psconrl.learning.runtime.events import (
+    EXPLORING,
+    EpisodeEvent,
+    EventNames,
+    RatioAverage,
+    Watcher,
+    Watchers,
+    share_changed,
+)
 from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
@@ -80,6 +88,10 @@ class Player(ABC):
     def estimated_means(self) -> dict[str, float] | None:
         """Return approximate posterior means of a system's unknown parameters; None if the agent was given none."""
         return None
+
+    def ratio_averages(self, record: Record) -> tuple[RatioAverage, ...]:
+        """Return the ratios that a system limits, in an episode that has just been learned from, and so far."""
+        return ()
 
     def __repr__(self) -> str:
         return described(self)
@@ -274,6 +286,7 @@ class Player(ABC):
             doubts=self.doubts(),
             names=self.event_names(),
             estimates=self.estimated_means(),
+            ratios=self.ratio_averages(record),
         )
 
     def act(self, state: int) -> int:

@@ -7,22 +7,35 @@ still being written is read the next time.
 import csv
 import math
 import os
+import re
 from array import array
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
-from psconrl.learning.runtime.logs import COLUMNS, DOUBTS, ESTIMATE, FLOOR, header
+from psconrl.learning.runtime.logs import COLUMNS, DOUBTS, ESTIMATE, FLOOR, PERCENT, RATIO, RATIO_PARTS, header
 from psconrl.learning.runtime.watchdog import Alarm, Watchdog
 
 READ_BYTES = 1 << 22  # bytes read at once
 MOST_POLICIES = 512  # policies kept of a long log, evenly spread; up to twice as many
 BEGINNING = ",".join(COLUMNS).encode()  # start of the first line
 FACTS = tuple(column for column in COLUMNS if column != "kind")
+RATIO_NAME = re.compile(r"(\d+): (.*)", re.DOTALL)  # the number of its limit, and the ratio
+
+
+class LoggedRatio(NamedTuple):
+    """A ratio that has a limit, after every episode (K,); nan where its denominator is zero or unknown."""
+
+    name: str
+    percent: bool
+    episode: Floats
+    so_far: Floats
+    limit: Floats
+    per_round: Floats  # averages of its denominator
 
 
 class LogFile:
@@ -40,6 +53,8 @@ class LogFile:
         self._has_doubts = False
         self.parameters: list[str] = []  # unknown ones of a system
         self._estimates = array("d")  # their posterior means, one row per episode
+        self._ratio_names: list[str] = []
+        self._ratios = array("d")  # their numbers, one row per episode
         self._watchdog: Watchdog | None = None
         self._watched = 0  # episodes that the watchdog has seen
         self._numbers = array("d")  # one row per episode
@@ -83,13 +98,19 @@ class LogFile:
     def _read_header(self, cells: list[str]) -> list[str]:
         """Return the names of the costs."""
         own = list(cells)
+        while own and own[-1].startswith(RATIO):
+            own.pop()
+        ratios = cells[len(own) :: len(RATIO_PARTS)]
+        self._ratio_names = [cell.removeprefix(RATIO) for cell in ratios]
+        end = len(own)
         while own and own[-1].startswith(ESTIMATE):
             own.pop()
-        self.parameters = [cell.removeprefix(ESTIMATE) for cell in cells[len(own) :]]
+        self.parameters = [cell.removeprefix(ESTIMATE) for cell in cells[len(own) : end]]
         self._has_doubts = own[-1:] == [DOUBTS]
         costs = own[len(COLUMNS) : -2 if self._has_doubts else -1]
         names = costs[: (len(costs) + 1) // 3]
-        if not names or header(names, self._has_doubts, self.parameters) != cells:
+        readable = all(RATIO_NAME.fullmatch(name) for name in self._ratio_names)
+        if not names or not readable or header(names, self._has_doubts, self.parameters, self._ratio_names) != cells:
             raise self._foreign()
         return names
 
@@ -99,9 +120,14 @@ class LogFile:
         )
 
     def _add(self, row: list[str]) -> None:
+        n_ratios = len(RATIO_PARTS) * len(self._ratio_names)
+        ratios = [row.pop() for _ in range(n_ratios) if row][::-1]
         estimates = [row.pop() for _ in self.parameters if row][::-1]
         doubts = row.pop() if self._has_doubts and row else ""
-        if len(row) != len(COLUMNS) + 3 * len(self.cost_names) or len(estimates) != len(self.parameters):
+        if len(row) != len(COLUMNS) + 3 * len(self.cost_names) or (len(estimates), len(ratios)) != (
+            len(self.parameters),
+            n_ratios,
+        ):
             self.unread += 1
             return
         facts = dict(zip(COLUMNS, row, strict=False))
@@ -109,7 +135,7 @@ class LogFile:
         try:
             numbers = [float(facts[column]) for column in FACTS]
             numbers += map(float, row[len(COLUMNS) : -1])
-            known = [float(estimate) for estimate in estimates]
+            known, divided = [float(estimate) for estimate in estimates], [float(x) for x in ratios]
         except ValueError:
             self.unread += 1
             return
@@ -122,6 +148,7 @@ class LogFile:
         self.kinds.append(kind)
         self.doubts = doubts
         self._estimates.extend(known)
+        self._ratios.extend(divided)
         self._last_policy = row[-1]
         if len(self.kinds) % self._every == 0:
             self._policies.append((episode, end, row[-1]))
@@ -134,6 +161,7 @@ class LogFile:
         while self.kinds and (self._numbers[1 - width] >= episode or self._numbers[-width] >= end):
             del self._numbers[-width:]
             del self._estimates[len(self._estimates) - len(self.parameters) :]
+            del self._ratios[len(self._ratios) - len(RATIO_PARTS) * len(self._ratio_names) :]
             self.kinds.pop()
             self._watchdog = None  # it has seen lines that are dropped now
         while self._policies and (self._policies[-1][0] >= episode or self._policies[-1][1] >= end):
@@ -144,6 +172,18 @@ class LogFile:
         """The posterior means of the unknown parameters of a system after every episode, by name."""
         table = np.array(self._estimates).reshape(len(self), len(self.parameters))
         return dict(zip(self.parameters, table.T, strict=True))
+
+    @property
+    def ratios(self) -> dict[int, LoggedRatio]:
+        """The ratios that have limits, by the number of the limit."""
+        table = np.array(self._ratios).reshape(len(self), len(self._ratio_names), len(RATIO_PARTS))
+        found = {}
+        for k, text in enumerate(self._ratio_names):
+            matched = RATIO_NAME.fullmatch(text)
+            assert matched is not None
+            name = matched[2].removesuffix(PERCENT)
+            found[int(matched[1])] = LoggedRatio(name, name != matched[2], *table[:, k].T)
+        return found
 
     def is_floor(self, i: int) -> bool:
         """Whether a cost is a quantity with a lower limit."""

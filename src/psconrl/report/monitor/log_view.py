@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.learning.runtime.logs import FLOOR, REWARD
 from psconrl.learning.runtime.policy_cell import StatePolicy, read_policy_cell
 from psconrl.report.monitor.axis import clipped_range
-from psconrl.report.monitor.log_file import Episodes, LogFile
+from psconrl.report.monitor.log_file import Episodes, LogFile, LoggedRatio
 from psconrl.report.page import packed_looks
 from psconrl.report.running_averages import recent_maximum, recent_mean, window_for
 from psconrl.report.style import PALETTE, nth_look
@@ -36,7 +35,7 @@ def log_contents(log: LogFile) -> dict[str, Any]:
     warnings = [f"What the agent was given is wrong: {log.doubts}."] if log.doubts else []
     warnings += [f"Watchdog: {alarm}." for alarm in log.alarms()[-MOST_ALARMS:]]
     notes = [f"Running averages are over the last {window:,} rounds, in whole episodes."]
-    panels = [*_panels(log.cost_names, episodes, at, window), *_estimate_panels(log, episodes, at)]
+    panels = [*_panels(log, episodes, at, window), *_estimate_panels(log, episodes, at)]
     if any(panel["range"] for panel in panels):
         notes.append("Triangles mark spikes that are cut off; the line above the chart has their size.")
     if log.unread:
@@ -79,13 +78,29 @@ def _facts(log: LogFile, episodes: Episodes) -> list[list[str]]:
     expected = episodes.value[np.isfinite(episodes.value)]
     known = f" (expected {expected[-1]:.4g})" if expected.size else ""
     facts.append([bare(log.cost_names[0]), f"{_number(episodes.averages[-1, 0])}{known}"])
-    limited = zip(log.cost_names[1:], episodes.averages[-1, 1:], episodes.limits[-1], strict=True)
-    for name, average, limit in limited:
-        floor = name.endswith(FLOOR)
+    ratios = _known_ratios(log)
+    for i, name in enumerate(log.cost_names[1:], start=1):
+        floor, average, limit = name.endswith(FLOOR), episodes.averages[-1, i], episodes.limits[-1, i - 1]
+        if i in ratios:
+            facts.append([ratios[i].name, _ratio_fact(ratios[i], floor)])
+            continue
         missed = (", not reached" if average < limit else "") if floor else ", exceeded" if average > limit else ""
         shown = f"{_number(average)} ({'at least' if floor else 'limit'} {limit:.4g}{missed})"
         facts.append([bare(name), shown])
     return facts
+
+
+def _known_ratios(log: LogFile) -> dict[int, LoggedRatio]:
+    """Return the ratios that are shown in place of their linear limits: those whose denominators are known."""
+    return {i: ratio for i, ratio in log.ratios.items() if np.isfinite([ratio.so_far[-1], ratio.limit[-1]]).all()}
+
+
+def _ratio_fact(ratio: LoggedRatio, floor: bool) -> str:
+    """Return a ratio since the start, beside its limit."""
+    average, limit = float(ratio.so_far[-1]), float(ratio.limit[-1])
+    missed = (", not reached" if average < limit else "") if floor else ", exceeded" if average > limit else ""
+    shown, bound = (f"{100 * x:.4g}%" if ratio.percent else f"{x:.4g}" for x in (average, limit))
+    return f"{shown} ({'at least' if floor else 'limit'} {bound}{missed})"
 
 
 def _number(average: float) -> str:
@@ -93,15 +108,19 @@ def _number(average: float) -> str:
     return "unknown" if math.isnan(average) else f"{average:.4g}"
 
 
-def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> list[dict[str, Any]]:
+def _panels(log: LogFile, episodes: Episodes, at: Ints, window: int) -> list[dict[str, Any]]:
     """Return one panel per unit."""
+    ratios = _known_ratios(log)
     length = episodes.length.astype(np.float64)
 
     def recent(values: Floats, weights: Floats = length) -> Floats:
         return recent_mean(values, weights, episodes.ends, at, window)
 
     panels = []
-    for i, name in enumerate(names):
+    for i, name in enumerate(log.cost_names):
+        if i in ratios:
+            panels.append(_ratio_panel(ratios[i], name.endswith(FLOOR), episodes, at, window))
+            continue
         series = {RECENT: recent(episodes.costs[:, i]), SINCE_START: episodes.averages[at, i]}
         lines: list[Any] = []
         if i == 0:
@@ -129,6 +148,23 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
     unit = "share of the rounds in which the previous policy would have acted differently"
     panels.append(_panel("Change of policy", unit, [], episodes.ends[at], changes))
     return [panel for panel in panels if panel["series"]]
+
+
+def _ratio_panel(ratio: LoggedRatio, floor: bool, episodes: Episodes, at: Ints, window: int) -> dict[str, Any]:
+    """Return the panel of a ratio: its running average is weighted with its denominator."""
+    unit = 100.0 if ratio.percent else 1.0
+    weights = np.where(np.isfinite(ratio.per_round), ratio.per_round, 0.0) * episodes.length.astype(np.float64)
+    series = {
+        RECENT: recent_mean(unit * ratio.episode, weights, episodes.ends, at, window),
+        SINCE_START: unit * ratio.so_far[at],
+    }
+    lines: list[Any] = []
+    if (ratio.limit == ratio.limit[-1]).all():
+        lines = [[LIMIT, unit * float(ratio.limit[-1])]]
+    else:
+        series[LIMIT] = unit * ratio.limit[at]
+    y = f"ratio of averages{', %' if ratio.percent else ''}{' (at least its limit)' if floor else ''}"
+    return _panel(ratio.name, y, lines, episodes.ends[at], series)
 
 
 def _estimate_panels(log: LogFile, episodes: Episodes, at: Ints) -> list[dict[str, Any]]:

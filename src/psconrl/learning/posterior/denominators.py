@@ -1,0 +1,69 @@
+"""The averages of the denominators of ratios over rounds that were played, where these reveal them."""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.learning.posterior.counts import Counts, Record, Seen
+from psconrl.learning.posterior.explanations import Explanations
+from psconrl.systems.ratios import Ratios
+from psconrl.systems.structure import Structure
+
+
+class Denominators:
+    """What the denominators of ratios were in rounds that were seen; every kind of round is looked up once."""
+
+    def __init__(self, structure: Structure, ratios: Ratios) -> None:
+        self._structure, self._ratios = structure, ratios
+        self._found: dict[tuple[int, ...], Floats] = {}
+        self._running: tuple[int, Floats] | None = None  # rounds up to the last episode, and the sums in these
+
+    @cached_property
+    def _explanations(self) -> Explanations:
+        own = self._ratios
+        divided = replace(
+            self._structure, fixed_costs=own.fixed, outcome_costs=own.by_outcome, event_costs=own.by_event
+        )
+        return Explanations(divided, None)
+
+    def averages(self, record: Record, counts: Counts) -> tuple[Floats, Floats]:
+        """Return the averages (k,) of all denominators in an episode, and in all rounds so far, which end with it.
+
+        They are nan where some round does not determine the denominator. In sojourns that were measured
+        (``observe(..., after=...)``), none is known.
+        """
+        episode, rounds = self.sums(record), int(counts.visits.sum())
+        continues = self._running is not None and self._running[0] == rounds - record.steps
+        total = self._running[1] + episode if self._running is not None and continues else self.sums(counts)
+        self._running = rounds, total
+        return episode / max(record.steps, 1), total / max(rounds, 1)
+
+    def sums(self, seen: Seen) -> Floats:
+        """Return the sums (k,) of all denominators; nan of one that some round does not determine."""
+        nothing = np.full(len(self._ratios.limits), np.nan)
+        if seen.noise.sojourns:
+            return nothing
+        rounds = dict(zip(seen.tally.numbers.tolist(), seen.tally.times.tolist(), strict=True))
+        total = np.zeros(nothing.size)
+        for (number, *cells), times in seen.noise.items():
+            rounds[number] -= times
+            total += times * self._of(number, tuple(cells))
+        for number, times in rounds.items():
+            if times:
+                total += times * self._of(number)
+        return total
+
+    def _of(self, number: int, cells: tuple[int, ...] | None = None) -> Floats:
+        """Return the denominators (k,) in a round with this transition, and these outcomes if more was seen."""
+        key = (number,) if cells is None else (number, *cells)
+        if key not in self._found:
+            pair, following = divmod(number, self._structure.n_states)
+            if cells is None:
+                cells = self._explanations.of(pair, following).cells
+            values, groups = self._explanations.costs(pair)
+            outcomes = np.array(cells, dtype=np.int64) % values.shape[1]
+            same = (groups[:, outcomes] == groups[:, outcomes[:1]]).all(axis=1) & bool(cells)
+            self._found[key] = np.where(same, values[:, outcomes[0]], np.nan) if cells else np.full(len(values), np.nan)
+        return self._found[key]

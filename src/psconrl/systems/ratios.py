@@ -1,0 +1,88 @@
+"""Limits on ratios of averages, for an agent that shows the ratio itself beside its linear limit.
+
+The limit E[a] / E[b] <= r is planned as E[a - r b] <= 0. From the averages of a - r b and of b over the same rounds,
+
+.. math:: a / b = r + (a - r b) / b.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.model.units import Units
+from psconrl.systems.cost_tables import CostTables
+from psconrl.systems.limits import Statement
+from psconrl.systems.prices import is_percentage
+from psconrl.systems.quantities import LinearLimit
+
+CostRows = tuple[Floats | None, ...]
+
+
+class RatioLimit(NamedTuple):
+    """A limit on a ratio, as it was stated."""
+
+    row: int  # of its linear limit among the costs, from 1 on
+    name: str
+    number: float
+    percent: bool  # whether it is shown in percent
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Limits on ratios, and their denominators as costs, in the format of ``Structure``."""
+
+    limits: tuple[RatioLimit, ...]
+    fixed: Floats  # (k, S*A)
+    by_outcome: CostRows
+    by_event: CostRows
+
+    @classmethod
+    def of(cls, stated: Sequence[tuple[RatioLimit, LinearLimit]], denominators: CostTables) -> "Ratios":
+        """Return limits with the tables of their denominators."""
+        return cls(tuple(limit for limit, _ in stated), *denominators)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "limits": [list(limit) for limit in self.limits],
+            "fixed": self.fixed,
+            "by_outcome": list(self.by_outcome),
+            "by_event": list(self.by_event),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Ratios":
+        """Return what ``to_dict`` described."""
+        limits = tuple(RatioLimit(int(i), str(name), float(r), bool(percent)) for i, name, r, percent in data["limits"])
+        return cls(
+            limits,
+            np.asarray(data["fixed"], dtype=np.float64),
+            _rows(data["by_outcome"]),
+            _rows(data["by_event"]),
+        )
+
+
+def _rows(given: Sequence[Any]) -> CostRows:
+    return tuple(None if row is None else np.asarray(row, dtype=np.float64) for row in given)
+
+
+def ratio_limits(statement: Statement, units: Units) -> Iterator[tuple[RatioLimit, LinearLimit]]:
+    """Yield every side of a limit on a ratio, with its denominator as a cost.
+
+    >>> from psconrl.systems.limits import read_statement
+    >>> statement = read_statement("c", None, ["d <= 1", "a / b <= 2%"], frozenset("abcd"))
+    >>> [limit for limit, _ in ratio_limits(statement, Units())]
+    [RatioLimit(row=2, name='a / b', number=0.02, percent=True)]
+    """
+    row = 0
+    for requirement in statement.requirements:
+        for number, _ in requirement.sides:
+            row += 1
+            quantity = requirement.quantity
+            if quantity.denominator is not None:
+                percent = is_percentage(quantity, [number], units)
+                own = RatioLimit(row, requirement.name, number, percent)
+                yield own, LinearLimit(f"what {requirement.name!r} is divided by", quantity.denominator.terms)
