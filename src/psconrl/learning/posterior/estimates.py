@@ -19,7 +19,7 @@ from scipy.special import betainc, betaincinv, gammainc, gammaincinv
 
 from psconrl.arrays import Floats
 from psconrl.learning.posterior.gibbs import Gibbs
-from psconrl.systems.noise import Categorical
+from psconrl.systems.categorical import Categorical
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior, Weights
 from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
 
@@ -147,5 +147,5 @@ def _values(randomness: IndependentNoise, key: str) -> list[str]:
     """Return the values of a parameter that is a table of probabilities."""
     for name, noise in randomness.noises.items():
         if randomness.keys.get(name) == key and isinstance(noise, Categorical):
-            return [str(value) for value in noise.values]
+            return [str(value) for value in noise.outcomes({})]
     return []
