@@ -91,7 +91,9 @@ class NoiseSource(RandomSource):
         used |= {name for rules in self._arguments.values() for rule in rules.values() for name in rule.names}
         for name in self.names:
             if name not in used:
-                raise ModelError(f"the noise {name!r} is never used, neither by the step, nor by a cost or another noise")
+                raise ModelError(
+                    f"the noise {name!r} is never used, neither by the step nor by a cost nor by other noise"
+                )
 
     def rules(self) -> list[Rule]:
         """Return the rules of the step."""

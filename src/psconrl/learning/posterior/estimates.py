@@ -109,7 +109,7 @@ def _summaries(
         if isinstance(randomness, IndependentNoise):
             outcomes = gibbs.outcomes(parameters, rng)
             own = randomness.statistics(outcomes, parameters, rng)
-            parameters = randomness.draw(outcomes, parameters, rng)
+            parameters = gibbs.moved(randomness.draw(outcomes, parameters, rng), rng)
         else:
             parameters = gibbs.sweep(parameters, rng)
         if k >= burn_in or gibbs.is_exact:

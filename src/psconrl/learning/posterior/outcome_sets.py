@@ -25,6 +25,10 @@ class OutcomeSets:
         starts = np.cumsum([0, *(len(one) for one in given)])
         return cls(randomness, starts, np.array([cell for one in given for cell in one], dtype=np.int64))
 
+    def probabilities(self, table: Floats) -> Floats:
+        """Return the probabilities of all sets, given those of the joint outcomes (G, W)."""
+        return np.asarray(np.add.reduceat(table.ravel()[self.cells], self.starts[:-1]))
+
     @cached_property
     def members(self) -> Ints:
         """The cells of every set, one row each, filled up with -1."""
