@@ -15,7 +15,7 @@ from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma, Weights
 from psconrl.systems.system import System
 
-NODES = 20
+NODES = 16
 LARGEST_RATE = 12.0
 BURN_IN = 50
 
@@ -44,8 +44,8 @@ def simulated(system, truth, rounds, seed, report=()):
         following = int(structure.successors[pair, outcome])
         record.step(state, action, following, np.zeros(len(structure.fixed_costs)))
         noise = {name: words.outcomes[name][outcome].item() for name in report} or None
-        cells = belief.explained(pair, following, noise).cells
         if noise is not None:
+            cells = belief.explained(pair, following, noise).cells
             record.noise.note(pair * structure.n_states + following, words.reported(noise), cells)
         seen.append((pair, following, noise))
         state = following
@@ -199,13 +199,16 @@ DEPENDENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", DEPENDENT)
+LONG = ("thinned counts", "a chain of three")
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.full] * (case in LONG)) for case in DEPENDENT])
 def test_noise_that_depends_on_hidden_noise_has_the_posterior_of_quadrature(case, full):
     noise, step, states, truth = DEPENDENT[case]
     need_posterior(described(noise, step, states), {k: np.array(v) for k, v in truth.items()}, full)
 
 
-@pytest.mark.parametrize("report", [("come",), ("stay",), ("come", "stay")])
+@pytest.mark.parametrize("report", [pytest.param(("come",), marks=pytest.mark.full), ("stay",), ("come", "stay")])
 def test_noise_that_depends_on_noise_is_learned_from_reports(report, full):
     noise, _, states, truth = DEPENDENT["thinned counts"]
     system = described(noise, {"a": "min(stay, 1)"}, states)
@@ -223,18 +226,18 @@ def test_thinned_arrivals_by_hand(full):
         {"come": Bernoulli(Beta(2, 1)), "stay": Binomial("come", Beta(1, 2))}, {"a": "stay"}, {"a": range(2)}
     )
     _, seen = simulated(system, {"come": np.array([0.7]), "stay": np.array([0.4])}, 30, 3)
-    grid = (np.arange(200) + 0.5) / 200
+    grid = (np.arange(100) + 0.5) / 100
     total, sums = 0.0, np.zeros(2)
     ones = sum(following for _, following, _ in seen)
     for p, q in itertools.product(grid, grid):
         weight = p * (1 - q) * by_hand(p, q, 1) ** ones * by_hand(p, q, 0) ** (30 - ones)
         total, sums = total + weight, sums + weight * np.array([p, q])
     exact = exact_means(system, seen)
-    np.testing.assert_allclose([exact["come"][0], exact["stay"][0]], sums / total, rtol=1e-4)
+    np.testing.assert_allclose([exact["come"][0], exact["stay"][0]], sums / total, rtol=1e-3)
     need_posterior(system, {"come": np.array([0.7]), "stay": np.array([0.4])}, full, rounds=30, seed=3)
 
 
-@pytest.mark.parametrize("rounds", [100, 5000])
+@pytest.mark.parametrize("rounds", [pytest.param(100, marks=pytest.mark.full), 5000])
 def test_parameters_of_which_only_the_product_is_known_move_along_its_curve(rounds, full):
     system = described(
         {"come": Bernoulli(Beta(2, 1)), "stay": Binomial("come", Beta(1, 2))}, {"a": "stay"}, {"a": range(2)}
@@ -242,7 +245,7 @@ def test_parameters_of_which_only_the_product_is_known_move_along_its_curve(roun
     counts, seen = simulated(system, {"come": np.array([0.7]), "stay": np.array([0.4])}, rounds, 3)
     ones = sum(following for _, following, _ in seen)
     # With x = p q, the density of p and x is p (1 - q) / p = 1 - x / p, times the likelihood of x.
-    p, x = np.meshgrid((np.arange(2000) + 0.5) / 2000, (np.arange(2000) + 0.5) / 2000)
+    p, x = np.meshgrid((np.arange(800) + 0.5) / 800, (np.arange(800) + 0.5) / 800)
     logs = ones * np.log(x) + (rounds - ones) * np.log1p(-x)
     weights = np.where(x < p, np.exp(logs - logs.max()) * (1 - np.minimum(x / p, 1)), 0.0)
     mean = (weights * p).sum() / weights.sum()
