@@ -20,7 +20,7 @@ from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.events import EventNames
 from psconrl.systems.events import EventClock
-from psconrl.systems.noise_base import variables_of
+from psconrl.systems.noise_base import as_argument, variables_of
 from psconrl.systems.system import System
 from psconrl.systems.vocabulary import Vocabulary
 
@@ -285,7 +285,7 @@ class SystemAgent(Agent):
             else:
                 line += (
                     f", and {self.name!r} learns from transitions only and never learns it; give its value, "
-                    f"with_noise({f'{seen}=...' if seen.isidentifier() else f'**{{{seen!r}: ...}}'}), or use PSConRL.of"
+                    f"with_noise({as_argument(seen)}), or use PSConRL.of"
                 )
             warnings.warn(line, AdviceWarning, stacklevel=4)
 

@@ -25,6 +25,24 @@ def variables_of(name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in name.split(","))
 
 
+def full_name(name: str) -> str:
+    """Return the name of a noise, with a comma and a blank between its variables.
+
+    >>> full_name("arriving,sky")
+    'arriving, sky'
+    """
+    return ", ".join(variables_of(name))
+
+
+def as_argument(name: str) -> str:
+    """Return how a value is given by the name of a noise or an event in a call.
+
+    >>> as_argument("demand"), as_argument("arriving, sky")
+    ('demand=...', "**{'arriving, sky': ...}")
+    """
+    return f"{name}=..." if name.isidentifier() else f"**{{{name!r}: ...}}"
+
+
 class Noise(ABC):
     """A random variable of a system."""
 

@@ -24,7 +24,7 @@ from psconrl.systems.dependent_noise import (
 from psconrl.systems.distributions import Columns, Distribution, Factor
 from psconrl.systems.functions import Rule
 from psconrl.systems.joint_outcomes import JointOutcomes, next_values
-from psconrl.systems.noise_base import Arguments, Noise, variables_of
+from psconrl.systems.noise_base import Arguments, Noise, full_name, variables_of
 from psconrl.systems.noise_graph import Graph
 from psconrl.systems.priors import ParameterPrior
 from psconrl.systems.randomness import IndependentNoise
@@ -48,6 +48,7 @@ class NoiseSource(RandomSource):
 
     def __init__(self, states: Space, actions: Space, noise: Mapping[str, Noise], step: Any) -> None:
         self.states, self.actions, self.noise = states, actions, noise
+        _need_names(noise)
         self.names = tuple(variable for name in noise for variable in variables_of(name))
         pair_names = frozenset((*states.names, *actions.names))
         self._step = read_step(step, states, pair_names | frozenset(self.names), "step")
@@ -62,7 +63,7 @@ class NoiseSource(RandomSource):
         """Return the source with other noise: a distribution, or a number for an unknown parameter."""
         noise = dict(self.noise)
         for name, given in known_by_name(known, self.unknown(), (Noise, ParameterPrior)).items():
-            own = ", ".join(variables_of(name))
+            own = full_name(name)
             old = named("noise", own, noise)
             noise[own] = given if isinstance(given, Noise) else old.with_parameter(given)
         return NoiseSource(self.states, self.actions, noise, self.given_step)
@@ -235,13 +236,18 @@ def read_noise(noise: Any) -> dict[str, Noise]:
             raise ModelError(f"a noise needs a name such as 'demand', a joint one 'demand, sky'; got {name!r}")
         if not isinstance(given, Noise):
             raise ModelError(f"the noise {name!r} must be a distribution such as Poisson(2.3, most=10); got {given!r}")
-        wanted = len(given.tables) if isinstance(given, Joint) else 1
+        found[full_name(name)] = given
+    if len(found) < len(noise):
+        raise ModelError(f"two noises have the same name; got {', '.join(map(repr, noise))}")
+    return found
+
+
+def _need_names(noise: Mapping[str, Noise]) -> None:
+    """Raise an error if a noise does not have a name for each of its variables."""
+    for name, given in noise.items():
+        parts, wanted = variables_of(name), len(given.tables) if isinstance(given, Joint) else 1
         if len(parts) != wanted:
             raise ModelError(
                 f"the noise {name!r} needs {wanted} name{'s, separated by commas' * (wanted > 1)}, "
                 f"one for each variable of {type(given).__name__}; got {len(parts)}"
             )
-        found[", ".join(parts)] = given
-    if len(found) < len(noise):
-        raise ModelError(f"two noises have the same name; got {', '.join(map(repr, noise))}")
-    return found

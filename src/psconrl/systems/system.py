@@ -23,7 +23,7 @@ from psconrl.systems.expectations import Expectations
 from psconrl.systems.exploration import Explored, explore_states
 from psconrl.systems.functions import Rule, shown_values
 from psconrl.systems.limits import read_statement
-from psconrl.systems.noise_base import Noise
+from psconrl.systems.noise_base import Noise, as_argument
 from psconrl.systems.noise_source import NoiseSource, read_noise
 from psconrl.systems.outcome_successors import all_successors
 from psconrl.systems.reading import system_arguments
@@ -233,7 +233,7 @@ class System(Stated):
         missing = list(self.source.unknown())
         if missing:
             raise ModelError(
-                f"{missing[0]!r} has an unknown parameter; give it, as in with_noise({missing[0]}=...), "
+                f"{missing[0]!r} has an unknown parameter; give it, as in with_noise({as_argument(missing[0])}), "
                 "or learn it, as in PSConRL.of(system)"
             )
 
