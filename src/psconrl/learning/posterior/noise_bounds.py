@@ -6,7 +6,8 @@ unknown, each of which fails with probability :math:`\delta'` at most, however l
 - *Probabilities of values* (``Categorical`` with a prior): the interval of ``confidence_intervals`` for every value,
   from the rounds in which the next state determines whether the noise had that value. Two values share an interval.
 - *A probability* (``Bernoulli``, ``Binomial``, ``Geometric``): the same interval, for the successes among all trials of
-  the rounds that reveal the value of the noise.
+  the rounds that reveal the value of the noise. Trials with a factor of the probability have an interval of their own
+  for each factor, divided by it; the probability lies in all of them.
 - *A rate of events*: an event of rate :math:`\theta` happens in a round with probability :math:`a \theta`, with a known
   factor a. If the factor is the same wherever the event is possible, rounds are trials, as above. Otherwise, with k
   events and the sum N of the factors, scaled so that the largest is 1,
