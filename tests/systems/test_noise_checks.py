@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 import psconrl
+from noise_rounds import simulated
 from psconrl.errors import StructureWarning
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.noise_families import FreeFamily, GridFamily, family_of
 from psconrl.learning.posterior.noise_views import NoiseViews, reported_variables
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
+from psconrl.learning.posterior.structure_check import StructureCheck
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise import Bernoulli, Binomial, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
+from random_systems import random_system
 
 
 def clinic(step, **noise):
@@ -192,3 +195,24 @@ def test_counts_without_reports_are_counted_once():
     seen = NoiseViews(structure, ["come", "stay"]).observed(counts)
     assert sum(float(times.sum()) for times in seen["come"].values()) == 5.0
     assert sum(float(times.sum()) for times in seen["stay"].values()) == 3.0  # only where none came, for sure
+
+
+@pytest.mark.statistical
+def test_right_random_systems_are_not_doubted(full):
+    """A right system is doubted with a probability of 1/1000 at most: 15 systems one by one, fixed seeds."""
+    tested = 0
+    for seed in range(300 if full else 33):
+        system, _ = random_system(seed)
+        if "events" in system.to_dict():
+            continue
+        structure, words, rng = system.structure, system.vocabulary(), np.random.default_rng(seed)
+        report = [name for name in words.outcomes if rng.random() < seed % 3 / 2]
+        truth = structure.randomness.initial()
+        check, doubts = StructureCheck(structure, words), {}
+        counts = Counts(structure.n_states, structure.n_actions, len(structure.fixed_costs))
+        for part in range(5):
+            simulated(system, truth, 80, 100 * seed + part, report, counts)
+            check.update(doubts, counts, truth)
+        assert not set(doubts) & set(structure.randomness.noises), seed
+        tested += 1
+    assert tested >= (100 if full else 15)

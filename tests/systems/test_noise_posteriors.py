@@ -7,8 +7,8 @@ import pytest
 from scipy.special import roots_legendre
 
 import psconrl
+from noise_rounds import simulated
 from psconrl.errors import AgentError
-from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.structured import Structured
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
@@ -27,30 +27,6 @@ def described(noise, step, states, **more):
         costs={"late": " + ".join("(sky == 'wet')" if v == "sky" else v for name in noise for v in name.split(", ")),
                "speed": "fast"}, **more,
     )  # fmt: skip
-
-
-def simulated(system, truth, rounds, seed, report=()):
-    """Counts of rounds of random actions; of each, the noise of some names is reported."""
-    rng = np.random.default_rng(seed)
-    structure, words = system.structure, system.vocabulary()
-    belief = Structured.of(system)
-    counts = Counts(structure.n_states, structure.n_actions, len(structure.fixed_costs))
-    record, table = Record.empty(counts), structure.table(truth)
-    state, seen = 0, []
-    for _ in range(rounds):
-        action = int(rng.integers(structure.n_actions))
-        pair = state * structure.n_actions + action
-        outcome = int(rng.choice(table.shape[1], p=table[structure.contexts[pair]]))
-        following = int(structure.successors[pair, outcome])
-        record.step(state, action, following, np.zeros(len(structure.fixed_costs)))
-        noise = {name: words.outcomes[name][outcome].item() for name in report} or None
-        if noise is not None:
-            cells = belief.explained(pair, following, noise).cells
-            record.noise.note(pair * structure.n_states + following, words.reported(noise), cells)
-        seen.append((pair, following, noise))
-        state = following
-    counts.add(record)
-    return counts, seen
 
 
 def nodes(prior):
