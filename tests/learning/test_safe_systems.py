@@ -107,6 +107,22 @@ def test_means_of_counts_are_quantiles_of_gamma_distributions():
     assert below < above
 
 
+def test_trials_with_a_factor_have_an_interval_that_is_divided_by_it():
+    noise = {"broken": Bernoulli(Beta(1, 1), times="1 - 0.75 * care")}
+    system = System(
+        state={"broken_before": range(2)}, action={"care": range(2)}, noise=noise,
+        step={"broken_before": "broken"}, costs={"idle": "broken_before"}, minimise="idle",
+    )  # fmt: skip
+    counts = counted(system, {(0, 0, 1): 30, (0, 0, 0): 20, (0, 1, 1): 3, (1, 1, 0): 17})
+    found = NoiseIntervals(system.structure).bounds(counts, LOG)
+    plain, cared = ([end_of_interval(k, n, LOG, outer) for outer in (0.0, 1.0)] for k, n in ((30, 50), (3, 20)))
+    low, high = max(plain[0], cared[0] / 0.25), min(plain[1], cared[1] / 0.25)
+    context = int(system.structure.contexts[0])
+    assert found.low[context, 1] == pytest.approx(low, abs=1e-15)
+    assert found.high[context, 1] == pytest.approx(high, abs=1e-15)
+    assert found.parameters["broken"][0] == pytest.approx((33 + 1) / (50 + 0.25 * 20 + 2))
+
+
 def test_a_probability_has_the_interval_of_all_trials():
     noise = {"broken": Binomial("machines", Beta(1, 1))}
     system = System(
@@ -158,6 +174,8 @@ def test_events_are_trials_if_their_factor_is_the_same_wherever_they_are_possibl
         (load_system("stock", items=2, room=2, load=2), 3 + 1),
         (shop(Poisson(Gamma(2, 1), most=4)), 4),
         (shop(Categorical({0: 0.5, 1: 0.5})), 0),
+        (shop(Binomial(2, Beta(1, 1), times="0.5 + 0.5 * (order == 0) - 0.5 * (order == 2)")), 2),
+        (shop(Bernoulli(Beta(1, 1), times="0 * order")), 1),
     ],
 )
 def test_every_interval_of_the_noise_has_its_share_of_delta(system, number):
@@ -168,9 +186,11 @@ def test_every_interval_of_the_noise_has_its_share_of_delta(system, number):
     ("noise", "ends", "arguments"),
     [
         (Poisson(Gamma(1, 1), most=5), (0.7, 2.6), {"times": np.array([1.0, 2.0])}),
-        (Binomial("n", Beta(1, 1)), (0.2, 0.45), {"n": np.array([3.0, 1.0])}),
-        (Geometric(Beta(1, 1), most=4), (0.15, 0.6), {}),
-        (Bernoulli(Beta(1, 1)), (0.1, 0.3), {"when": np.array([1.0, 0.0])}),
+        (Binomial("n", Beta(1, 1)), (0.2, 0.45), {"n": np.array([3.0, 1.0]), "times": np.ones(1)}),
+        (Binomial("n", Beta(1, 1)), (0.2, 0.9), {"n": np.array([3.0, 3.0]), "times": np.array([0.5, 0.0])}),
+        (Geometric(Beta(1, 1), most=4), (0.15, 0.6), {"times": np.ones(1)}),
+        (Geometric(Beta(1, 1), most=4), (0.15, 0.9), {"times": np.array([0.4, 0.0])}),
+        (Bernoulli(Beta(1, 1)), (0.1, 0.3), {"when": np.array([1.0, 0.0]), "times": np.array([0.3, 1.0])}),
     ],
 )
 def test_probabilities_are_least_and_largest_over_all_parameters_of_the_interval(noise, ends, arguments):
@@ -266,6 +286,7 @@ def test_noises_and_blocks_are_in_their_sets_as_often_as_they_say_however_long_o
 COVERED = {
     "values": (shop(Categorical(range(5), prior=1.0)), {"demand": [0.2, 0.3, 0.3, 0.15, 0.05]}),
     "counts": (shop(Poisson(Gamma(2, 1), most=4)), {"demand": 1.4}),
+    "a factor": (shop(Binomial(2, Beta(1, 1), times="1 if order else 0.5")), {"demand": 0.6}),
     "events": (load_system("ward", beds=2), {}),
 }
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 import psconrl
+from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.events import Event
-from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson
+from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
 
@@ -153,6 +154,17 @@ VALUES = [
     Bernoulli("shelf / 0"),
     Binomial("order", 0.5),
     Geometric(0.0, most=2),
+    Bernoulli("0.5 * rain"),
+    Bernoulli(0.5, times=2),
+    Binomial("demand", Beta(1, 1)),
+    Categorical({0: "shelf", 1: "1 - shelf"}),
+    Joint([(0, "a"), (1, "b")], prior=1),
+    Joint({(0, "a"): "0.5 * ice", (1, "b"): 0.5}),
+    lambda rain: 0.5,
+    ["0.5", "0.5"],
+    [(0, 1), (1, 0)],
+    [(0, "a"), ("b", 1)],
+    [[1], [2]],
 ]
 
 
@@ -166,9 +178,13 @@ def arguments_of_a_shop():
         "action": {"order": range(3)},
         "noise": {
             "demand": (Poisson, {"rate": 1.5, "most": 3, "times": 1}),
-            "rain": (Bernoulli, {"p": 0.5, "when": "order"}),
+            "rain": (Bernoulli, {"p": 0.5, "when": "order", "times": "0.5 if shelf else 1"}),
+            "fog, ice": (
+                Joint,
+                {"values": [[0, "no"], [1, "yes"]], "probabilities": ["0.5 if rain else 0.4", "0.5 if rain else 0.6"]},
+            ),
         },
-        "step": {"shelf": "min(max(shelf - demand - rain, 0) + order, 3)"},
+        "step": {"shelf": "min(max(shelf - demand - rain, 0) + order + fog * (ice == 'no'), 3)"},
         "costs": {"holding": "shelf", "lost": "max(demand - shelf, 0)"},
         "available": "shelf + order <= 5",
         "start": {"shelf": 1},
@@ -221,6 +237,7 @@ def arguments_of_a_clinic():
 
 
 NAMES = ["", "a b", "if", "event", "next_shelf", "shelf", "order", "é", "demand", "none"]
+NAMES += ["rain, fog", ",", "a,, b", "fog,ice"]
 NOISES = [
     lambda: (Binomial, {"n": 2, "p": (Beta, {"yes": 1, "no": 1, "shared": "a"})}),
     lambda: (Geometric, {"p": 0.5, "most": 2}),
@@ -228,6 +245,13 @@ NOISES = [
     lambda: (Categorical, {"values": {0: 0.5, 1: 0.5}, "probabilities": NOTHING, "prior": NOTHING}),
     lambda: (Poisson, {"rate": (Gamma.about, {"value": 1.0, "worth": 3.0, "shared": NOTHING}), "most": 3}),
     lambda: (Bernoulli, {"p": (Beta.about, {"value": 0.5, "worth": 3.0})}),
+    lambda: (Bernoulli, {"p": "0.5 * fog"}),
+    lambda: (Bernoulli, {"p": (Beta, {"yes": 1, "no": 1}), "times": "demand / 3"}),
+    lambda: (Bernoulli, {"p": "0.5 * demand"}),
+    lambda: (Binomial, {"n": "demand", "p": (Beta, {"yes": 1, "no": 1}), "times": 0.5}),
+    lambda: (Geometric, {"p": (Beta, {"yes": 1, "no": 1}), "most": 2, "times": "0.5 + 0.5 * (demand > 0)"}),
+    lambda: (Categorical, {"values": [0, 1], "probabilities": ["demand / 3", "1 - demand / 3"]}),
+    lambda: (Joint, {"values": [(0, 1), (1, 0)], "probabilities": [0.5, 0.5]}),
 ]
 
 
@@ -277,7 +301,7 @@ def bad_description(seed):
         if draw.random() < 0.15 and path[:-1] and not is_call(tree, path[:-1]):
             path = (
                 *path[:-1],
-                draw.choice(["", "a b", "if", "event", "next_shelf", "shelf", "order", "é", "demand", "none"]),
+                draw.choice(NAMES),
             )
         if draw.random() < 0.1 and path[0] in ("state", "action", "costs", "limits", "noise", "start"):
             path, value = path[:1], {draw.choice(["a", 1, None, "shelf", ("x",)]): value}
@@ -304,7 +328,9 @@ def use(tree, seed, folder):
     elif what == 3:
         system.plan(**{name: bad(draw) for name in known or {"demand": 1}})
     elif what == 4:
-        system.with_noise(**{draw.choice(["demand", "rain", "comes"]): bad(draw)}).model(**known)
+        system.with_noise(**{draw.choice(["demand", "rain", "comes", "fog, ice", "fog,ice", "fog"]): bad(draw)}).model(
+            **known
+        )
     elif what == 5:
         agent = psconrl.PSConRL.of(system.linear(), seed=1)
         agent.act(system.start)

@@ -5,13 +5,16 @@
 
 import numpy as np
 
+from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.events import Event
-from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson
+from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.signatures import arguments_of, required
 from psconrl.systems.system import System
 
-OTHER_ARGUMENTS = {Categorical: [("probabilities",), ("prior",)]}  # of which one must be given
+OTHER_ARGUMENTS = {
+    kind: [("probabilities",), ("prior",)] for kind in (Categorical, Joint)
+}  # of which one must be given
 PARAMETERS = {Bernoulli: ("p", Beta), Binomial: ("p", Beta), Geometric: ("p", Beta)} | {
     Poisson: ("rate", Gamma), Event: ("rate", Gamma)
 }  # fmt: skip
@@ -21,21 +24,27 @@ def number(rng, low=0.1, high=0.9):
     return float(rng.uniform(low, high))
 
 
-def given_arguments(rng, kind):
-    """Return how to draw every argument of a constructor, by its name."""
+def given_arguments(rng, kind, others=()):
+    """Return how to draw every argument of a constructor, by its name; ``others``: noises that it may depend on."""
+    is_on = f"({rng.choice(others)} > 0)" if others and rng.random() < 0.6 else "fast"
+    trials = kind in (Bernoulli, Binomial, Geometric)
     if kind in (Gamma, Beta):
         return {name: lambda: number(rng, 0.5, 3.0) for name in ("shape", "rate", "yes", "no")} | {
             "shared": lambda: None  # by the caller, for two priors that are the same
         }
     return {
-        "n": lambda: rng.choice(["x", "2 * fast", 2]),
-        "p": lambda: rng.choice(["0.2 + 0.3 * fast", "0.5 / (1 + x)"]) if rng.random() < 0.4 else number(rng),
-        "rate": lambda: "0.5 + fast" if kind is Poisson and rng.random() < 0.3 else number(rng, 0.0, 3.0),
+        "n": lambda: rng.choice(["x", f"2 * {is_on}", 2]),
+        "p": lambda: rng.choice([f"0.2 + 0.3 * {is_on}", "0.5 / (1 + x)"]) if rng.random() < 0.4 else number(rng),
+        "rate": lambda: f"0.5 + {is_on}" if kind is Poisson and rng.random() < 0.3 else number(rng, 0.0, 3.0),
         "most": lambda: int(rng.integers(1, 4)),
-        "times": lambda: rng.choice(["1 + fast", "x", 0.5]),
-        "when": lambda: rng.choice(["fast == 1", "x > 0 and mood == 'bad'", 0]),
-        "values": lambda: [0.0, 1.0, 2.5],
-        "probabilities": lambda: rng.dirichlet(np.ones(3)).tolist(),
+        "times": lambda: rng.choice([f"0.5 + 0.5 * {is_on}", "x / 4", 0.5] if trials else [f"1 + {is_on}", "x", 0.5]),
+        "when": lambda: rng.choice([f"{is_on} == 1", "x > 0 and mood == 'bad'", 0]),
+        "values": lambda: [[0, "u"], [1, "u"], [1, "v"]] if kind is Joint else [0.0, 1.0, 2.5],
+        "probabilities": lambda: (
+            [0.25, f"0.5 if {is_on} else 0.25", f"0.25 if {is_on} else 0.5"]
+            if rng.random() < 0.5
+            else rng.dirichlet(np.ones(3)).tolist()
+        ),
         "prior": lambda: rng.choice([1, 2]) if rng.random() < 0.5 else rng.uniform(0.5, 2.0, 3).tolist(),
         "step": lambda: {"x": "min(x + 1, 3)"} if rng.random() < 0.5 else {"x": "max(x - 1, 0)", "mood": "'bad'"},
         "costs": lambda: {"paid": rng.choice(["x", 2])},
@@ -46,9 +55,9 @@ def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def drawn(rng, kind):
+def drawn(rng, kind, others=()):
     """Return an object with random arguments: each that has a default is given or not."""
-    ways = given_arguments(rng, kind)
+    ways = given_arguments(rng, kind, others)
     names = [*required(kind)]
     optional = [name for name in arguments_of(kind) if name not in names]
     if kind in OTHER_ARGUMENTS:
@@ -64,8 +73,13 @@ def drawn(rng, kind):
 
 
 def random_noise(rng):
-    kinds = (Bernoulli, Binomial, Geometric, Poisson, Categorical)
-    noise = {f"w{k}": drawn(rng, kinds[rng.integers(5)]) for k in range(3)}
+    kinds = (Bernoulli, Binomial, Geometric, Poisson, Categorical, Joint)
+    noise, variables = {}, []
+    for k in range(3):
+        kind = kinds[rng.integers(6)]
+        noise[f"w{k}, v{k}" if kind is Joint else f"w{k}"] = drawn(rng, kind, variables)
+        variables.append(f"w{k}")
+    noise = dict(rng.permutation(np.array(list(noise.items()), dtype=object)).tolist())
     if rng.random() < 0.5:
         p = number(rng)
         noise |= {name: Bernoulli(Beta(p, 2, shared="both"), when="fast") for name in ("w3", "w4")}
@@ -101,7 +115,7 @@ def random_system(seed):
     arguments.pop(rng.choice(["minimise", "maximise"]))
     if rng.random() < 0.5:
         noise = arguments["noise"]
-        total = " + ".join(noise)
+        total = " + ".join(f"{name.replace(', ', ' + (')} == 'u')" if "," in name else name for name in noise)
         arguments["step"] = {
             "x": f"min(max(x - fast - 1, 0) + floor({total}), 3)",
             "mood": f"mood if {total} > 2 else 'bad'",

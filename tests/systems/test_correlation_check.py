@@ -16,8 +16,9 @@ from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.distribution_check import FALSE_ALARMS
 from psconrl.learning.posterior.structure_advice import correlation_text
 from psconrl.learning.posterior.structure_check import StructureCheck
+from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.events import Event
-from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Poisson
+from psconrl.systems.noise import Bernoulli, Binomial, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
 
@@ -239,7 +240,7 @@ def test_noises_that_depend_on_each_other_are_named(draw, tmp_path):
     agent = play(station(POISSON), draw, 450, 1)
     (doubt,) = agent.doubts()
     assert doubt.startswith("arriving and sky depend on each other (arriving is on average ")
-    assert "Categorical(range(26), prior=1), of which both // 2 is arriving and both % 2 is sky" in doubt
+    assert '"arriving, sky": Joint(itertools.product(range(13), range(2)), prior=1), or let one of them' in doubt
     agent.finish()
     agent.save(tmp_path / "agent.npz")
     again, structure = psconrl.load_agent(tmp_path / "agent.npz"), station(POISSON).structure
@@ -277,16 +278,11 @@ def test_silent_on_noises_that_are_independent(full):
 
 
 def test_the_remedy_ends_the_doubt():
-    """One noise numbers the pairs; an alarm has a probability of 2/1000 at most."""
-
-    def paired(rng):
-        arriving, noise = common_cause(rng)
-        return arriving, {"both": 2 * arriving + noise["sky"]}
-
-    system = station({"both": Categorical(range(26), prior=1)}, "both // 2", "both % 2")
-    agent = play(system, paired, 450, 1)
+    """One joint table; an alarm has a probability of 2/1000 at most."""
+    system = station({"arriving, sky": Joint(itertools.product(range(13), range(2)), prior=1)})
+    agent = play(system, common_cause, 450, 1)
     assert agent.doubts() == ()
-    shares = agent.belief.parameters["both"].reshape(13, 2)
+    shares = agent.belief.parameters["arriving, sky"].reshape(13, 2)
     means = (np.arange(13)[:, None] * shares).sum(axis=0) / shares.sum(axis=0)
     assert means[0] + 0.5 < means[1]
 
@@ -294,10 +290,13 @@ def test_the_remedy_ends_the_doubt():
 @pytest.mark.parametrize(
     ("values", "by", "times", "said"),
     [
-        (2, 3, [[4, 0], [1, 3], [0, 0]], ("average 0 when b is 0, 0.75 when b is 1)", "both // 3 is a and both % 3")),
-        (["few", "many"], 2, [[9, 1], [1, 1]], ("few in a share of 0.9 when b is 0, 0.5 when b is 1)", "range(4)")),
-        ([3, 5], ["x", "y"], [[4, 0], [0, 4]], ("3 when b is x, 5 when b is y)", "both // 2 is the place of the")),
+        (2, 3, [[4, 0], [1, 3], [0, 0]],
+         ("average 0 when b is 0, 0.75 when b is 1)", '"a, b": Joint(itertools.product(range(2), range(3))')),
+        (["few", "many"], 2, [[9, 1], [1, 1]],
+         ("few in a share of 0.9 when b is 0, 0.5 when b is 1)", "(['few', 'many'], range(2))")),
+        ([3, 5], ["x", "y"], [[4, 0], [0, 4]], ("3 when b is x, 5 when b is y)", "([3, 5], ['x', 'y'])")),
         (2, 5, [[2, 0], [2, 0], [0, 1], [0, 1], [2, 2]], ("0.2 when b is at most 2, 0.6 when b is above 2)",)),
+        (10.5 + np.arange(9), 2, np.ones((2, 9)), ("itertools.product([the values of a], range(2))",)),
     ],
 )  # fmt: skip
 def test_a_doubt_says_what_was_found(values, by, times, said):

@@ -87,7 +87,7 @@ SHOPS = [
     ({"limits": "lost <= 1"}, "limits must be a list of texts such as ['lost <= 0.1']; got 'lost <= 1'"),
     # Noise.
     ({"noise": {"demand": Poisson(1, most=4), "x": Bernoulli(0.5)}},
-     "the noise 'x' is never used, neither by the step nor by a cost"),
+     "the noise 'x' is never used, neither by the step nor by a cost nor by other noise"),
     ({"noise": {"demand": 3}}, "the noise 'demand' must be a distribution such as Poisson(2.3, most=10); got 3"),
     ({"noise": {"demand": Bernoulli("shelf")}},
      "the noise 'demand' at shelf=2, order=0: p must be a probability from 0 to 1; got 2"),

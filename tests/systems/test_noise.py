@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 from psconrl.errors import ModelError
-from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson, noise_from_dict
+from psconrl.systems.categorical import Categorical, Joint
+from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson, noise_from_dict
 from psconrl.systems.priors import Beta, Gamma, Weights
 
 
 def test_binomial_probabilities():
     noise = Binomial("n", 0.3)
-    table = noise.table(noise.known, {"n": np.array([0.0, 4.0])}, 2)
+    table = noise.table(noise.known, {"n": np.array([0.0, 4.0]), "times": np.ones(1)}, 2)
     np.testing.assert_allclose(table[0], [1, 0, 0, 0, 0], atol=1e-15)
     np.testing.assert_allclose(table[1], [comb(4, k) * 0.3**k * 0.7 ** (4 - k) for k in range(5)], rtol=1e-13)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_binomial_of_certain_trials(p):
-    table = Binomial(3, p).table(np.array([p]), {"n": np.array([3.0])}, 1)
+    table = Binomial(3, p).table(np.array([p]), {"n": np.array([3.0]), "times": np.ones(1)}, 1)
     np.testing.assert_array_equal(table[0], [1, 0, 0, 0] if p == 0 else [0, 0, 0, 1])
 
 
@@ -33,12 +34,14 @@ def test_poisson_probabilities_end_with_all_larger_counts():
 
 def test_geometric_probabilities_end_with_all_larger_counts():
     noise = Geometric(0.25, most=3)
-    np.testing.assert_allclose(noise.table(noise.known, {}, 1)[0], [0.25, 0.1875, 0.140625, 0.421875])
+    np.testing.assert_allclose(
+        noise.table(noise.known, {"times": np.ones(1)}, 1)[0], [0.25, 0.1875, 0.140625, 0.421875]
+    )
 
 
 def test_a_parameter_may_be_an_expression():
     noise = Bernoulli("0.1 * staff")
-    arguments = {"when": np.ones(2), "p": np.array([0.1, 0.3])}
+    arguments = {"when": np.ones(2), "times": np.ones(2), "p": np.array([0.1, 0.3])}
     np.testing.assert_allclose(noise.table(np.zeros(1), arguments, 2), [[0.9, 0.1], [0.7, 0.3]])
 
 
@@ -46,12 +49,14 @@ COUNTS = np.array([[3.0, 2.0, 0.0, 1.0], [1.0, 0.0, 4.0, 0.0]])
 
 
 def test_statistics_of_the_binomial_are_successes_and_failures():
-    found = Binomial("n", Beta()).statistics(COUNTS, np.zeros(1), {"n": np.array([3.0, 2.0])}, None)
+    found = Binomial("n", Beta()).statistics(
+        COUNTS, np.zeros(1), {"n": np.array([3.0, 2.0]), "times": np.ones(1)}, None
+    )
     np.testing.assert_array_equal(found, [2 + 3 + 8, (6 * 3 + 5 * 2) - 13])
 
 
 def test_statistics_of_the_geometric_are_successes_and_failures():
-    found = Geometric(Beta(), most=3).statistics(COUNTS, np.zeros(1), {}, None)
+    found = Geometric(Beta(), most=3).statistics(COUNTS, np.zeros(1), {"times": np.ones(2)}, None)
     np.testing.assert_array_equal(found, [10, 2 + 3 + 8])  # the one count of 3 or more has no success
 
 
@@ -108,7 +113,8 @@ def test_about_says_what_a_belief_is_worth():
     "noise",
     [
         Binomial(3, 0.2), Bernoulli(Beta(2, 1)), Poisson(Gamma(2, 1), most=5, times=2), Geometric(0.3, most=4),
-        Categorical(["a", "b"], prior=[1, 2]), Categorical({1: 0.5, 4: 0.5}),
+        Categorical(["a", "b"], prior=[1, 2]), Categorical({1: 0.5, 4: 0.5}), Joint([(0, "a"), (2, "b")], prior=[1, 2]),
+        Joint({(0, "a"): 0.25, (2, "b"): 0.75}), Geometric(Beta(), most=2, times=0.5), Bernoulli(0.3, times=0.5),
     ],
 )  # fmt: skip
 def test_plain_data_describes_a_noise(noise):

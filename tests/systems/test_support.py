@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import psconrl
-from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson
+from psconrl.systems.categorical import Categorical, Joint
+from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
 
@@ -50,13 +51,17 @@ def test_a_vague_prior_learns_from_real_data():
         (Poisson(Gamma(1, 1e-6), most=2, times="t"), {"times": [0, 0.5]}, [[1, 0, 0], [1, 1, 1]]),
         (Geometric(Beta(1e12, 1e-6), most=2), {}, [[1, 1, 1]]),
         (Categorical([5, 6], prior=[1e-6, 1e12]), {}, [[1, 1]]),
+        (Binomial("n", Beta(), times="t"), {"n": [2, 2, 0], "times": [0, 0.1, 1]}, [[1, 0, 0], [1, 1, 1], [1, 0, 0]]),
+        (Bernoulli(Beta(), "w", "t"), {"when": [1, 1, 0], "times": [0, 0.1, 1]}, [[1, 0], [1, 1], [1, 0]]),
+        (Geometric(Beta(), most=2, times="t"), {"times": [0, 0.1]}, [[0, 0, 1], [1, 1, 1]]),
+        (Joint([(5, "a"), (5, "b")], prior=[1e-6, 1e12]), {}, [[1, 1]]),
         (Poisson(0.0, most=2), {"times": [1.0]}, [[1, 0, 0]]),
         (Bernoulli(1.0), {"when": [1.0, 0.0]}, [[0, 1], [1, 0]]),
         (Poisson(1000.0, most=2), {"times": [1.0]}, [[0, 0, 1]]),  # e^-1000 is no double: it counts as impossible
     ],
 )
 def test_support_of_every_noise(noise, arguments, expected):
-    arguments = {key: np.array(values, dtype=float) for key, values in arguments.items()}
+    arguments = {key: np.array(values, dtype=float) for key, values in ({"times": [1]} | arguments).items()}
     known = np.zeros(1) if noise.known is None else noise.known
     found = noise.possible(known, noise.checked_arguments(arguments), len(expected))
     np.testing.assert_array_equal(found, np.array(expected, dtype=bool))

@@ -14,7 +14,7 @@ from psconrl.caps import need_dense
 from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
 from psconrl.model.units import Units
-from psconrl.systems.noise import Categorical
+from psconrl.systems.categorical import Categorical
 from psconrl.systems.system import System
 
 MOST_CUSTOMERS = 1000  # binomial coefficients of more overflow doubles

@@ -10,6 +10,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.named_code import as_module, find_in_file, find_object, is_python_file
+from psconrl.systems.noise_base import as_argument, full_name
 from psconrl.systems.system import System
 from psconrl.systems.system_files import is_system_file
 
@@ -36,6 +37,7 @@ def place_of_system(name: str, folder: Path | None) -> str:
 
 def with_values(name: str, system: System, known: dict[str, Any]) -> System:
     """Return a system with the values of its unknown parameters; raise an error if some are missing."""
+    known = {full_name(option): value for option, value in known.items()}
     for option in known:
         if option not in system.source.parameters:
             raise ConfigError(f"{name}: {unknown_name('noise or event', option, system.source.parameters)}")
@@ -43,8 +45,9 @@ def with_values(name: str, system: System, known: dict[str, Any]) -> System:
     missing = list(made.source.unknown())
     if missing:
         one = missing[0]
+        shown, given = (one, f"{one}=0.5") if one.isidentifier() else (f'"{one}"', as_argument(one))
         raise ConfigError(
-            f"{name}: {one!r} has an unknown parameter; give its value, as in --set {one}=0.5, load(..., {one}=0.5), "
-            f"or options = {{ {one} = 0.5 }} in a spec"
+            f"{name}: {one!r} has an unknown parameter; give its value, as in --set {shown}=0.5, load(..., {given}), "
+            f"or options = {{ {shown} = 0.5 }} in a spec"
         )
     return made

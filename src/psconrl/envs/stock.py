@@ -14,7 +14,8 @@ import numpy as np
 from psconrl.caps import need_sparse
 from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
-from psconrl.systems.noise import Bernoulli, Categorical
+from psconrl.systems.categorical import Categorical
+from psconrl.systems.noise import Bernoulli
 from psconrl.systems.system import System
 
 MOST_ITEMS = 10

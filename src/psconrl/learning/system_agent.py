@@ -20,6 +20,7 @@ from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.events import EventNames, RatioAverage
 from psconrl.systems.events import EventClock
+from psconrl.systems.noise_base import as_argument, variables_of
 from psconrl.systems.numbered import Choices, choices
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
@@ -305,10 +306,11 @@ class SystemAgent(Agent):
     def _need_informed(self, belief: Structured, noise: Mapping[str, Any] | None) -> None:
         """Raise an error if neither costs nor noise are given, although the next state never reveals a parameter."""
         for name, seen in belief.hidden.items():
-            if self.takes_noise and not (isinstance(noise, Mapping) and seen in noise):
+            variables = variables_of(seen)
+            if self.takes_noise and not (isinstance(noise, Mapping) and any(one in noise for one in variables)):
                 raise AgentError(
-                    f"observe needs costs=... or noise={{{seen!r}: ...}}: no next state depends on {name!r}, whose "
-                    f"parameter is unknown; noise={{{seen!r}: None}} says that it was not seen"
+                    f"observe needs costs=... or noise={{{_shown(variables)}}}: no next state depends on {name!r}, "
+                    f"whose parameter is unknown; noise={{{variables[0]!r}: None}} says that it was not seen"
                 )
 
     def _warn_if_hidden(self) -> None:
@@ -319,12 +321,12 @@ class SystemAgent(Agent):
             if self.takes_noise:
                 line += (
                     f": it is learned from realised costs only, observe(..., costs=...), or if it is seen, "
-                    f"observe(..., noise={{{seen!r}: ...}}); a simulation of the system gives the costs"
+                    f"observe(..., noise={{{_shown(variables_of(seen))}}}); a simulation of the system gives the costs"
                 )
             else:
                 line += (
                     f", and {self.name!r} learns from transitions only and never learns it; give its value, "
-                    f"with_noise({seen}=...), or use PSConRL.of"
+                    f"with_noise({as_argument(seen)}), or use PSConRL.of"
                 )
             warnings.warn(line, AdviceWarning, stacklevel=4)
 
@@ -332,3 +334,8 @@ class SystemAgent(Agent):
 def _ratio(number: float, average: float, divisor: float) -> float:
     """Return a / b, given the averages of a - number * b and of b; nan if b is zero or unknown."""
     return float(number + average / divisor) if divisor else float("nan")
+
+
+def _shown(variables: tuple[str, ...]) -> str:
+    """Return variables of noise as they are reported."""
+    return ", ".join(f"{name!r}: ..." for name in variables)

@@ -13,9 +13,10 @@ minimise holding: 0.607591 (optimal)
   lost / demand <= 0.02 holds with 0.02; one percentage point more of lost / demand is worth 0.05434
 """
 
+from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.events import Event
-from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson
+from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
 
-__all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Event", "Gamma", "Geometric", "Poisson", "System"]
+__all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Event", "Gamma", "Geometric", "Joint", "Poisson", "System"]

@@ -72,7 +72,10 @@ class Rows:
 
     def with_factor(self, factor: Factor) -> "Rows":
         """Return the rows with all outcomes of a factor, which run fastest."""
-        found, contexts = factor.distribution, factor.contexts[self.points]
+        return self.with_outcomes(factor.distribution, factor.contexts[self.points])
+
+    def with_outcomes(self, found: Distribution, contexts: Ints) -> "Rows":
+        """Return the rows with all outcomes of a distribution, whose context in every row is given."""
         lengths = found.lengths[contexts]
         ends = np.cumsum(lengths)
         row = np.repeat(np.arange(contexts.size), lengths)

@@ -96,7 +96,7 @@ class EventSource(RandomSource):
     @cached_property
     def outcomes(self) -> JointOutcomes:
         """The events, and none."""
-        return JointOutcomes.of({EVENT: np.array([*self.events, NONE])})
+        return JointOutcomes.of([{EVENT: np.array([*self.events, NONE])}])
 
     def add_step(self, graph: Graph) -> None:
         """Add the variables of the next state to a graph."""

@@ -202,6 +202,15 @@ def _arguments(function: Callable[..., Any], what: str, known: frozenset[str]) -
     return frozenset(p.name for p in parameters if p.name in known)
 
 
+def takes_all(given: Any) -> bool:
+    """Return whether a function takes all variables, by their names."""
+    try:
+        parameters = inspect.signature(given).parameters.values() if callable(given) else ()
+    except (TypeError, ValueError):
+        return False
+    return any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
 def _at_points(result: Any, points: Any) -> Any:
     if isinstance(result, Mapping):
         return {key: column[points] for key, column in result.items()}

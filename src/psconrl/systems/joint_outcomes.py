@@ -1,6 +1,6 @@
 """All combinations of the outcomes of several noises, and what they do to the state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -22,13 +22,17 @@ class JointOutcomes:
     size: int
 
     @classmethod
-    def of(cls, values: Mapping[str, NDArray[Any]]) -> "JointOutcomes":
-        """Return all combinations, the last noise running fastest."""
-        shape = tuple(len(v) for v in values.values())
-        size = prod(shape)
-        need(8.0 * size * (len(shape) + 1), f"{size:.3g} joint outcomes of {', '.join(values)}", ModelError)
+    def of(cls, values: Sequence[Mapping[str, NDArray[Any]]]) -> "JointOutcomes":
+        """Return all combinations of the outcomes of several noises, the last noise running fastest.
+
+        ``values``: of every noise, the values of its variables in each of its outcomes.
+        """
+        shape = tuple(len(next(iter(own.values()))) for own in values)
+        size, names = prod(shape), [name for own in values for name in own]
+        need(8.0 * size * (len(names) + 1), f"{size:.3g} joint outcomes of {', '.join(names)}", ModelError)
         places = np.unravel_index(np.arange(size), shape) if shape else ()
-        return cls({name: v[place] for (name, v), place in zip(values.items(), places, strict=True)}, size)
+        pairs = zip(values, places, strict=True)
+        return cls({name: v[place] for own, place in pairs for name, v in own.items()}, size)
 
 
 def next_values(

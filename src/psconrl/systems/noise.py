@@ -11,49 +11,84 @@ An outcome of a known distribution whose probability is too small for a double, 
 impossible. If the parameter is unknown, what is possible does not depend on its prior.
 """
 
-from collections.abc import Mapping
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
-from psconrl.model.validation import as_floats
+from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.noise_values import (
     MOST_OUTCOMES,
     checked_at_least_zero,
     checked_most,
     checked_probability,
-    listed_values,
     log_choose,
     poisson_table,
     tail_sum,
 )
-from psconrl.systems.priors import Beta, Gamma, ParameterPrior, Weights, prior_from_dict
-
-PROBABILITY_SUM_TOL = 1e-9  # of probabilities that should sum to one
+from psconrl.systems.priors import Beta, Gamma, ParameterPrior, prior_from_dict
 
 LARGEST = "largest n"  # an argument of a binomial distribution that its constructor does not have
 
 
-class Binomial(Noise):
-    r"""The number of successes in ``n`` trials of probability ``p``, which may be a prior such as ``Beta(1, 1)``.
+class Trials(Noise):
+    r"""Noise made of trials, each of which succeeds with probability ``p`` times a factor, ``times``.
 
-    ``n`` may be an expression, such as ``"patients"``.
+    The posterior of p is not conjugate where a factor :math:`f` lies between 0 and 1. A success is then one of a latent
+    trial of probability p that was kept with probability f, and the latent trial of a failure succeeded with
+    probability :math:`p (1 - f) / (1 - p f)`; ``statistics`` draws how many did. Where f is 0, trials say nothing.
     """
 
-    name: ClassVar[str] = "binomial"
     parameter_name: ClassVar[str] = "p"
     prior_type: ClassVar[type[ParameterPrior]] = Beta
-    exposure_name: ClassVar[str] = "n"
-
-    def __init__(self, n: Any, p: Any) -> None:
-        super().__init__(p, {"n": n})
 
     def _checked(self, parameter: Floats) -> Floats:
         return checked_probability(parameter, self.parameter_name)
+
+    def checked_arguments(self, arguments: Arguments) -> Arguments:
+        """Return the values of the arguments after a check."""
+        checked_probability(arguments["times"], "times", "a factor")
+        return super().checked_arguments(arguments)
+
+    def of_trial(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
+        """Return the probability that a trial succeeds, in every context (G,)."""
+        return self.of_contexts(parameter, arguments, n_contexts) * arguments["times"]
+
+    def is_conjugate(self, arguments: Arguments) -> bool:
+        """Return whether all factors are 0 or 1."""
+        return bool(np.isin(arguments["times"], (0.0, 1.0)).all())
+
+    @abstractmethod
+    def trials(self, counts: Floats, arguments: Arguments) -> tuple[Floats, Floats]:
+        """Return the numbers (G,) of successes and failures in every context, given those of outcomes (G, W)."""
+
+    def statistics(self, counts: Floats, parameter: Floats, arguments: Arguments, rng: np.random.Generator) -> Floats:
+        """Return the numbers of successes and failures, of latent trials where there is a factor."""
+        factors = np.broadcast_to(arguments["times"], (len(counts),))
+        successes, failures = (numbers * (factors > 0.0) for numbers in self.trials(counts, arguments))
+        p = self.of_contexts(parameter, arguments, len(counts))
+        for g in np.flatnonzero((factors < 1.0) & (failures > 0.0)):
+            thinned = float(rng.binomial(int(failures[g]), p[g] * (1.0 - factors[g]) / (1.0 - p[g] * factors[g])))
+            successes[g], failures[g] = successes[g] + thinned, failures[g] - thinned
+        return np.array([float(successes.sum()), float(failures.sum())])
+
+
+class Binomial(Trials):
+    r"""The number of successes in ``n`` trials of probability ``p``, which may be a prior such as ``Beta(1, 1)``.
+
+    ``n`` may be an expression, such as ``"patients"``. The probability is p times ``times``, a factor from 0 to 1 or an
+    expression, such as ``"0.5 if night else 1"``.
+    """
+
+    name: ClassVar[str] = "binomial"
+    exposure_name: ClassVar[str] = "n"
+
+    def __init__(self, n: Any, p: Any, times: Any = 1) -> None:
+        super().__init__(p, {"n": n, "times": times})
 
     def checked_arguments(self, arguments: Arguments) -> Arguments:
         """Return the values of the arguments after a check."""
@@ -67,11 +102,11 @@ class Binomial(Noise):
         return np.arange(int(arguments.get(LARGEST, arguments["n"]).max()) + 1)
 
     def _support(self, arguments: Arguments) -> Bools:
-        return np.asarray(self.outcomes(arguments) <= arguments["n"][:, None])
+        return np.asarray(self.outcomes(arguments) <= np.where(arguments["times"] > 0.0, arguments["n"], 0.0)[:, None])
 
     def table(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
         """Return the probabilities (G, W)."""
-        n, p = arguments["n"], self.of_contexts(parameter, arguments, n_contexts)
+        n, p = arguments["n"], self.of_trial(parameter, arguments, n_contexts)
         k = self.outcomes(arguments).astype(np.float64)
         table = np.zeros((n_contexts, k.size))
         for number in np.unique(n):
@@ -84,28 +119,24 @@ class Binomial(Noise):
             table[np.ix_(rows, np.arange(few.size))] = np.exp(ways + logs)
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
-    def statistics(self, counts: Floats, parameter: Floats, arguments: Arguments, rng: np.random.Generator) -> Floats:
-        """Return the numbers of successes and failures."""
-        successes = float((counts @ np.arange(counts.shape[1])).sum())
-        return np.array([successes, float((counts.sum(axis=1) * arguments["n"]).sum()) - successes])
+    def trials(self, counts: Floats, arguments: Arguments) -> tuple[Floats, Floats]:
+        """Return the numbers (G,) of successes and failures."""
+        successes: Floats = counts @ np.arange(counts.shape[1])
+        return successes, counts.sum(axis=1) * arguments["n"] - successes
 
 
-class Bernoulli(Noise):
+class Bernoulli(Trials):
     """1 with probability ``p``, which may be a prior such as ``Beta(1, 1)``, and 0 otherwise.
 
-    ``when``: a condition; elsewhere the noise is 0, and nothing is learned about p.
+    ``when``: a condition; elsewhere the noise is 0, and nothing is learned about p. ``times``: a factor of p from 0 to
+    1, or an expression, such as ``"0.5 if night else 1"``.
     """
 
     name: ClassVar[str] = "bernoulli"
-    parameter_name: ClassVar[str] = "p"
-    prior_type: ClassVar[type[ParameterPrior]] = Beta
     exposure_name: ClassVar[str] = "when"
 
-    def __init__(self, p: Any, when: Any = 1) -> None:
-        super().__init__(p, {"when": when})
-
-    def _checked(self, parameter: Floats) -> Floats:
-        return checked_probability(parameter, self.parameter_name)
+    def __init__(self, p: Any, when: Any = 1, times: Any = 1) -> None:
+        super().__init__(p, {"when": when, "times": times})
 
     def checked_arguments(self, arguments: Arguments) -> Arguments:
         """Return the values of the arguments after a check."""
@@ -119,18 +150,17 @@ class Bernoulli(Noise):
         return np.arange(2)
 
     def _support(self, arguments: Arguments) -> Bools:
-        when = arguments["when"] > 0.0
+        when = (arguments["when"] > 0.0) & (arguments["times"] > 0.0)
         return np.column_stack([np.ones_like(when), when])
 
     def table(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
         """Return the probabilities (G, 2)."""
-        p = arguments["when"] * self.of_contexts(parameter, arguments, n_contexts)
+        p = arguments["when"] * self.of_trial(parameter, arguments, n_contexts)
         return np.column_stack([1.0 - p, p])
 
-    def statistics(self, counts: Floats, parameter: Floats, arguments: Arguments, rng: np.random.Generator) -> Floats:
-        """Return the numbers of successes and failures in rounds in which the condition holds."""
-        successes = float(counts[:, 1].sum())
-        return np.array([successes, float((counts.sum(axis=1) * arguments["when"]).sum()) - successes])
+    def trials(self, counts: Floats, arguments: Arguments) -> tuple[Floats, Floats]:
+        """Return the numbers (G,) of successes and failures in rounds in which the condition holds."""
+        return counts[:, 1].copy(), counts.sum(axis=1) * arguments["when"] - counts[:, 1]
 
 
 class Poisson(Noise):
@@ -143,8 +173,6 @@ class Poisson(Noise):
     name: ClassVar[str] = "poisson"
     parameter_name: ClassVar[str] = "rate"
     prior_type: ClassVar[type[ParameterPrior]] = Gamma
-    exposure_name: ClassVar[str] = "times"
-    is_conjugate: ClassVar[bool] = False  # counts beyond the most are drawn given the rate
 
     def __init__(self, rate: Any, most: int, times: Any = 1) -> None:
         super().__init__(rate, {"times": times})
@@ -152,6 +180,10 @@ class Poisson(Noise):
 
     def _checked(self, parameter: Floats) -> Floats:
         return checked_at_least_zero(parameter, self.parameter_name)
+
+    def is_conjugate(self, arguments: Arguments) -> bool:
+        """Return False: counts beyond the most are drawn given the rate."""
+        return False
 
     def flat_prior(self) -> Gamma:
         """Return an exponential prior whose mean is the largest count that is distinguished."""
@@ -190,119 +222,44 @@ class Poisson(Noise):
         return {"most": self.most}
 
 
-class Geometric(Noise):
-    r"""The number of failures before the first success of probability ``p``; ``most`` and above is one outcome."""
+class Geometric(Trials):
+    r"""The number of failures before the first success of probability ``p``; ``most`` and above is one outcome.
+
+    ``times``: a factor of p from 0 to 1, or an expression, such as ``"0.5 if night else 1"``.
+    """
 
     name: ClassVar[str] = "geometric"
-    parameter_name: ClassVar[str] = "p"
-    prior_type: ClassVar[type[ParameterPrior]] = Beta
 
-    def __init__(self, p: Any, most: int) -> None:
-        super().__init__(p)
+    def __init__(self, p: Any, most: int, times: Any = 1) -> None:
+        super().__init__(p, {"times": times})
         self.most = checked_most(most)
-
-    def _checked(self, parameter: Floats) -> Floats:
-        return checked_probability(parameter, self.parameter_name)
 
     def outcomes(self, arguments: Arguments) -> NDArray[Any]:
         """Return the numbers from 0 to the most."""
         return np.arange(self.most + 1)
 
+    def _support(self, arguments: Arguments) -> Bools:
+        return np.asarray((self.outcomes(arguments) == self.most) | (arguments["times"] > 0.0)[:, None])
+
     def table(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
         """Return the probabilities (G, most + 1)."""
-        p = self.of_contexts(parameter, arguments, n_contexts)[:, None]
+        p = self.of_trial(parameter, arguments, n_contexts)[:, None]
         table = (1.0 - p) ** np.arange(self.most + 1)
         table[:, :-1] *= p
         return np.asarray(table)
 
-    def statistics(self, counts: Floats, parameter: Floats, arguments: Arguments, rng: np.random.Generator) -> Floats:
-        """Return the numbers of successes and failures; a count of ``most`` or more has no success yet."""
-        return np.array([float(counts[:, :-1].sum()), float((counts @ np.arange(self.most + 1)).sum())])
+    def trials(self, counts: Floats, arguments: Arguments) -> tuple[Floats, Floats]:
+        """Return the numbers (G,) of successes and failures; a count of ``most`` or more has no success yet."""
+        return counts[:, :-1].sum(axis=1), counts @ np.arange(self.most + 1)
 
     def options(self) -> dict[str, Any]:
         """Return the most."""
         return {"most": self.most}
 
 
-class Categorical(Noise):
-    """One of several values, numbers or texts.
-
-    ``values``: a list, or a table of values and their probabilities. ``probabilities``: one for each value, if known.
-    ``prior``: if unknown, the weight of every value in observations, a number or one for each.
-
-    >>> Categorical({"none": 0.4, "first": 0.6})
-    Categorical(values=['none', 'first'], probabilities=[0.4, 0.6])
-    """
-
-    name: ClassVar[str] = "categorical"
-    parameter_name: ClassVar[str] = "probabilities"
-    prior_type: ClassVar[type[ParameterPrior]] = Weights
-
-    def __init__(self, values: Any, probabilities: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> None:
-        if isinstance(values, Mapping):
-            if probabilities is not None or prior is not None:
-                raise ModelError("Categorical: give a table of probabilities, or values with probabilities or a prior")
-            values, probabilities = list(values), list(values.values())
-        self.values = listed_values(values)
-        if self.values.ndim != 1 or not 1 <= self.values.size <= MOST_OUTCOMES:
-            raise ModelError(f"Categorical: values must be a list of numbers or texts; got {values!r}")
-        if self.values.dtype.kind not in "biufU" or np.unique(self.values).size != self.values.size:
-            raise ModelError(f"Categorical: values must be numbers, or texts, all different; got {values!r}")
-        if (probabilities is None) == (prior is None):
-            raise ModelError("Categorical: give probabilities, or a prior such as prior=1 if they are unknown")
-        if prior is not None:
-            weights = np.broadcast_to(as_floats(prior, "prior"), self.values.shape)
-            super().__init__(Weights(weights))
-        else:
-            super().__init__(probabilities)
-
-    def _set_parameter(self, parameter: Any) -> None:
-        if isinstance(parameter, Weights) and parameter.weights.shape != self.values.shape:
-            raise ModelError(f"Categorical: {self.values.size} weights are needed; got {parameter.weights.size}")
-        if isinstance(parameter, str) or callable(parameter):
-            raise ModelError(f"Categorical: probabilities must be numbers; got {parameter!r}")
-        super()._set_parameter(parameter)
-
-    def _numbers(self, parameter: Any) -> Floats:
-        return as_floats(parameter, self.parameter_name)
-
-    def _given_parameter(self) -> dict[str, Any]:
-        weights = self.prior.weights.tolist() if isinstance(self.prior, Weights) else None
-        return {"probabilities": None if self.known is None else self.known.tolist(), "prior": weights}
-
-    def _checked(self, parameter: Floats) -> Floats:
-        if parameter.shape != self.values.shape:
-            raise ModelError(f"Categorical: {self.values.size} probabilities are needed; got {parameter.size}")
-        if not ((parameter >= 0) & np.isfinite(parameter)).all() or abs(parameter.sum() - 1.0) > PROBABILITY_SUM_TOL:
-            raise ModelError(f"Categorical: probabilities must sum to 1; got {parameter.tolist()}")
-        return parameter
-
-    def flat_prior(self) -> Weights:
-        """Return the uniform distribution of all probabilities."""
-        return Weights(np.ones(self.values.size))
-
-    def outcomes(self, arguments: Arguments) -> NDArray[Any]:
-        """Return the values."""
-        return self.values
-
-    def table(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
-        """Return the probabilities (G, W), the same in every context."""
-        return np.broadcast_to(parameter, (n_contexts, parameter.size))
-
-    def statistics(self, counts: Floats, parameter: Floats, arguments: Arguments, rng: np.random.Generator) -> Floats:
-        """Return the number of every value."""
-        return np.asarray(counts.sum(axis=0))
-
-    def options(self) -> dict[str, Any]:
-        """Return the values."""
-        return {"values": self.values}
-
-    def description(self) -> dict[str, Any]:
-        """Return the arguments of the constructor that make this noise, without defaults."""
-        return {**super().description(), "values": self.values.tolist()}
-
-
-KINDS: dict[str, type[Noise]] = {kind.name: kind for kind in (Binomial, Bernoulli, Poisson, Geometric, Categorical)}
+KINDS: dict[str, type[Noise]] = {
+    kind.name: kind for kind in (Binomial, Bernoulli, Poisson, Geometric, Categorical, Joint)
+}
 
 
 def noise_from_dict(data: dict[str, Any]) -> Noise:

@@ -1,7 +1,7 @@
 """The base class of noise, see ``noise``."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,14 +16,40 @@ from psconrl.systems.signatures import without_defaults
 Arguments = Mapping[str, Floats]  # by name, one value for every context
 
 
+def variables_of(name: str) -> tuple[str, ...]:
+    """Return the names of the variables of a noise, which its own name lists.
+
+    >>> variables_of("arriving, sky")
+    ('arriving', 'sky')
+    """
+    return tuple(part.strip() for part in name.split(","))
+
+
+def full_name(name: str) -> str:
+    """Return the name of a noise, with a comma and a blank between its variables.
+
+    >>> full_name("arriving,sky")
+    'arriving, sky'
+    """
+    return ", ".join(variables_of(name))
+
+
+def as_argument(name: str) -> str:
+    """Return how a value is given by the name of a noise or an event in a call.
+
+    >>> as_argument("demand"), as_argument("arriving, sky")
+    ('demand=...', "**{'arriving, sky': ...}")
+    """
+    return f"{name}=..." if name.isidentifier() else f"**{{{name!r}: ...}}"
+
+
 class Noise(ABC):
     """A random variable of a system."""
 
     name: ClassVar[str]
     parameter_name: ClassVar[str]
     prior_type: ClassVar[type[ParameterPrior]]
-    exposure_name: ClassVar[str] = ""  # of the argument by which the mean is multiplied, if there is one
-    is_conjugate: ClassVar[bool] = True  # whether the outcomes alone determine the posterior
+    exposure_name: ClassVar[str] = ""  # of the argument besides ``times`` by which the mean is multiplied, if any
 
     def __init__(self, parameter: Any, arguments: Mapping[str, Any] | None = None) -> None:
         #: Known number(s), or None if the parameter is unknown or an expression.
@@ -81,6 +107,14 @@ class Noise(ABC):
     def statistics(self, counts: Floats, parameter: Floats, arguments: Arguments, rng: np.random.Generator) -> Floats:
         """Return sufficient statistics of the prior, given the numbers of outcomes (G, W)."""
 
+    def is_conjugate(self, arguments: Arguments) -> bool:
+        """Return whether the outcomes alone determine the posterior, with these arguments of all contexts."""
+        return True
+
+    def columns(self, names: Sequence[str], arguments: Arguments) -> dict[str, NDArray[Any]]:
+        """Return the values (W,) of every variable that the noise has, by name: of one, unless it is a joint table."""
+        return {names[0]: self.outcomes(arguments)}
+
     def flat_prior(self) -> ParameterPrior:
         """Return a prior under which all parameters, or all up to a large one, are about equally likely."""
         return Beta(1.0, 1.0)
@@ -96,9 +130,14 @@ class Noise(ABC):
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.prior = other.known = None
-        other.arguments = {key: given for key, given in self.arguments.items() if key != self.parameter_name}
+        other.arguments = {key: given for key, given in self.arguments.items() if key not in self.parameter_arguments}
         other._set_parameter(value)
         return other
+
+    @property
+    def parameter_arguments(self) -> tuple[str, ...]:
+        """Names of the arguments that stand for the parameter, where it is an expression."""
+        return (self.parameter_name,)
 
     def of_contexts(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
         """Return the parameter in every context, (G,)."""

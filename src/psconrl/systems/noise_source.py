@@ -1,6 +1,6 @@
-"""Independent noise as the randomness of a system: drawn in every round, with a step that depends on it."""
+"""Noise as the randomness of a system: drawn in every round, with a step that depends on it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Ints
 from psconrl.errors import ModelError
+from psconrl.systems.categorical import Joint
+from psconrl.systems.dependent_noise import (
+    Cluster,
+    Clusters,
+    checked_arguments,
+    clusters_of,
+    own_contexts,
+    parents_of,
+    prior_distribution,
+    read_arguments,
+)
 from psconrl.systems.distributions import Columns, Distribution, Factor
-from psconrl.systems.functions import Rule, shown_values
+from psconrl.systems.functions import Rule
 from psconrl.systems.joint_outcomes import JointOutcomes, next_values
-from psconrl.systems.noise_base import Noise
+from psconrl.systems.noise_base import Arguments, Noise, full_name, variables_of
 from psconrl.systems.noise_graph import Graph
 from psconrl.systems.priors import ParameterPrior
 from psconrl.systems.randomness import IndependentNoise
@@ -33,26 +44,28 @@ from psconrl.systems.variables import Space
 
 
 class NoiseSource(RandomSource):
-    """Independent noise, drawn in every round, and a step that depends on it."""
+    """Noise, drawn in every round, and a step that depends on it."""
 
     def __init__(self, states: Space, actions: Space, noise: Mapping[str, Noise], step: Any) -> None:
         self.states, self.actions, self.noise = states, actions, noise
-        self.names = tuple(noise)
+        _need_names(noise)
+        self.names = tuple(variable for name in noise for variable in variables_of(name))
         pair_names = frozenset((*states.names, *actions.names))
-        self._step = read_step(step, states, pair_names | frozenset(noise), "step")
-        self._arguments = {
-            name: {key: Rule(given, f"{key} of {name!r}", pair_names) for key, given in one.arguments.items()}
-            for name, one in noise.items()
-        }
+        self._step = read_step(step, states, pair_names | frozenset(self.names), "step")
+        self._arguments = read_arguments(noise, pair_names)
+        self._parents = parents_of(noise, self._arguments)
         self.given_step = step
-        parameter_keys(self.unknown())  # an error if the priors of a shared parameter differ
+        self._keys = parameter_keys(self.unknown())  # an error if the priors of a shared parameter differ
+        clusters = clusters_of(list(noise), self._parents)
+        self._cluster_of = {name: names for names in clusters for name in names}
 
     def with_known(self, known: Mapping[str, Any]) -> "NoiseSource":
         """Return the source with other noise: a distribution, or a number for an unknown parameter."""
         noise = dict(self.noise)
         for name, given in known_by_name(known, self.unknown(), (Noise, ParameterPrior)).items():
-            old = named("noise", name, noise)
-            noise[name] = given if isinstance(given, Noise) else old.with_parameter(given)
+            own = full_name(name)
+            old = named("noise", own, noise)
+            noise[own] = given if isinstance(given, Noise) else old.with_parameter(given)
         return NoiseSource(self.states, self.actions, noise, self.given_step)
 
     @property
@@ -76,9 +89,12 @@ class NoiseSource(RandomSource):
 
     def need_used(self, used: frozenset[str], costs: Iterable[str]) -> None:
         """Raise an error if a noise is used nowhere."""
+        used |= {name for rules in self._arguments.values() for rule in rules.values() for name in rule.names}
         for name in self.names:
             if name not in used:
-                raise ModelError(f"the noise {name!r} is never used, neither by the step nor by a cost")
+                raise ModelError(
+                    f"the noise {name!r} is never used, neither by the step nor by a cost nor by other noise"
+                )
 
     def rules(self) -> list[Rule]:
         """Return the rules of the step."""
@@ -103,69 +119,73 @@ class NoiseSource(RandomSource):
             graph.define(TO + name, step.get(name) or Rule(name, name, frozenset(names)))
 
     def factor_of(self) -> dict[str, str]:
-        """Return the name of every noise: each is a factor."""
-        return {name: name for name in self.noise}
+        """Return the factor of every random variable: its noise, or the first one of its cluster."""
+        return {v: self._cluster_of.get(name, (name,))[0] for name in self.noise for v in variables_of(name)}
 
     def factors_at(self, pairs: Ints, columns: Columns) -> dict[str, Factor]:
-        """Return the distribution of every noise, in its own contexts."""
-        return {
-            name: Factor(found, np.zeros(pairs.size, dtype=np.int64) if contexts is None else contexts[pairs])
-            for name, (found, contexts) in self._factors.items()
-        }
+        """Return the distribution of every noise, in its own contexts, and of every cluster in its cases."""
+        found = {}
+        for name in self.noise:
+            if name in self._alone:
+                distribution, contexts = self._alone[name]
+                of_pairs = np.zeros(pairs.size, dtype=np.int64) if contexts is None else contexts[pairs]
+                found[name] = Factor(distribution, of_pairs)
+            elif name == self._cluster_of[name][0]:
+                cluster = self._clusters[name]
+                found[name] = Factor(cluster.distribution, cluster.cases(pairs))
+        return found
 
     @cached_property
-    def _factors(self) -> dict[str, tuple[Distribution, Ints | None]]:
-        """The distribution of every noise at the prior means, and its contexts in all pairs, if they differ."""
+    def _alone(self) -> dict[str, tuple[Distribution, Ints | None]]:
+        """The distribution of every noise in no cluster at the prior means, and its contexts, if they differ."""
         found: dict[str, tuple[Distribution, Ints | None]] = {}
-        for name, noise in self.noise.items():
-            everywhere = self._everywhere[name]
-            varying = [key for key, v in everywhere.items() if v.size > 1]
-            rows, contexts = distinct_rows([everywhere[key] for key in varying], self._pairs if varying else 1)
-            arguments = {
-                key: rows[:, varying.index(key)] if key in varying else np.full(len(rows), v.ravel()[0])
-                for key, v in everywhere.items()
-            }
-            known = np.zeros(1) if noise.known is None else noise.known
-            parameter = known if noise.prior is None else noise.prior.mean()
-            table = noise.table(parameter, arguments, len(rows))
-            values = {name: noise.outcomes(arguments)}
-            possible = noise.possible(known, arguments, len(rows))
-            found[name] = Distribution.of_table(values, table, possible), contexts if varying else None
+        for name, everywhere in self._everywhere.items():
+            varies = any(v.size > 1 for v in everywhere.values())
+            arguments, contexts = own_contexts(everywhere, self._pairs if varies else 1)
+            distribution = prior_distribution(name, self.noise[name], arguments, int(contexts.max()) + 1)
+            found[name] = distribution, contexts if varies else None
         return found
+
+    @cached_property
+    def _clusters(self) -> dict[str, Cluster]:
+        """Every cluster, by the name of its first noise."""
+
+        def columns() -> Columns:
+            return self.pair_columns(self._all_states())
+
+        parts = Clusters(self.noise, self._arguments, self._parents, columns, self._pairs)
+        return {names[0]: parts.cluster(names, self._keys) for names in dict.fromkeys(self._cluster_of.values())}
 
     @property
     def _pairs(self) -> int:
         return self.states.size * self.actions.size
 
     @cached_property
-    def _everywhere(self) -> dict[str, dict[str, Floats]]:
-        """The arguments of every noise in all pairs, or one value if they depend on nothing."""
-        depends = any(rule.names for rules in self._arguments.values() for rule in rules.values())
+    def _everywhere(self) -> dict[str, Arguments]:
+        """The arguments of every noise in no cluster in all pairs, or one value if they depend on nothing."""
+        alone = [name for name in self.noise if name not in self._cluster_of]
+        depends = any(rule.names for name in alone for rule in self._arguments[name].values())
         columns = self.pair_columns(self._all_states()) if depends else {}
         found = {}
-        for name, noise in self.noise.items():
+        for name in alone:
             own = {key: values_of_rule(rule, columns, self._pairs) for key, rule in self._arguments[name].items()}
-            found[name] = dict(self._checked(name, noise, own, columns))
+            found[name] = checked_arguments(name, self.noise[name], own, columns)
         return found
 
-    def _checked(self, name: str, noise: Noise, own: dict[str, Floats], columns: Columns) -> Mapping[str, Floats]:
-        """Return the arguments of a noise after a check; an error names the first pair that shows it."""
-        try:
-            return noise.checked_arguments(own)
-        except ModelError as error:
-            if all(values.size == 1 for values in own.values()):
-                raise ModelError(f"the noise {name!r}: {error}") from None
-        at = first_wrong(own, noise.checked_arguments)
-        try:
-            return noise.checked_arguments({key: v[at : at + 1] if v.size > 1 else v for key, v in own.items()})
-        except ModelError as error:
-            where = shown_values({key: column[at] for key, column in columns.items()})
-            raise ModelError(f"the noise {name!r} at {where}: {error}") from None
+    def _values(self, name: str) -> dict[str, NDArray[Any]]:
+        """Return the values of the variables of a noise in all of its outcomes."""
+        first = self._cluster_of.get(name, (name,))[0]
+        arguments = (
+            self._everywhere[name]
+            if name == first and name in self._everywhere
+            else (self._clusters[first].noise.arguments[name])
+        )
+        return self.noise[name].columns(variables_of(name), arguments)
 
     @cached_property
     def outcomes(self) -> JointOutcomes:
         """All combinations of the outcomes of the noises."""
-        return JointOutcomes.of({name: noise.outcomes(self._everywhere[name]) for name, noise in self.noise.items()})
+        return JointOutcomes.of([self._values(name) for name in self.noise])
 
     def need_probabilities(self, states: Ints) -> None:
         """Accept all states: the probabilities of every noise add up to 1."""
@@ -173,43 +193,61 @@ class NoiseSource(RandomSource):
     @property
     def n_outcomes(self) -> int:
         """Product of the numbers of outcomes of the noises."""
-        return prod(len(noise.outcomes(self._everywhere[name])) for name, noise in self.noise.items())
+        return prod(len(next(iter(self._values(name).values()))) for name in self.noise)
 
     def randomness_at(self, states: Ints) -> tuple[IndependentNoise, Ints]:
         """Return the noise in the contexts of some states, and the context of each of their pairs."""
         pairs = (states[:, None] * self.actions.size + np.arange(self.actions.size)).ravel()
+        arguments: dict[str, Arguments] = {}
+        own: dict[str, Ints] = {}  # of a noise in no cluster, and of a cluster: its context, or case, in every pair
+        for name in self.noise:
+            if name in self._everywhere:
+                values = {key: v[pairs] if v.size > 1 else v for key, v in self._everywhere[name].items()}
+                arguments[name], own[name] = own_contexts(values, pairs.size)
+            elif name in self._clusters:
+                own[name] = self._clusters[name].cases(pairs)
+        varying = {name: c for name, c in own.items() if c.any()}
+        rows, joint = distinct_rows(list(varying.values()), pairs.size)
+        zero = np.zeros(len(rows), dtype=np.int64)
+        places = {name: k for k, name in enumerate(varying)}
+        of_joint = {name: rows[:, places[name]].astype(np.int64) if name in places else zero for name in own}
         contexts: dict[str, Ints] = {}
-        arguments: dict[str, dict[str, Floats]] = {}
-        for name, everywhere in self._everywhere.items():
-            varying = {key: v[pairs] for key, v in everywhere.items() if v.size > 1}
-            rows, contexts[name] = distinct_rows(list(varying.values()), pairs.size)
-            arguments[name] = {
-                key: rows[:, list(varying).index(key)] if key in varying else np.full(len(rows), v.ravel()[0])
-                for key, v in everywhere.items()
-            }
-        varying_contexts = {name: c for name, c in contexts.items() if c.any()}
-        rows, joint = distinct_rows(list(varying_contexts.values()), pairs.size)
-        by_noise = {
-            name: rows[:, list(varying_contexts).index(name)].astype(np.int64)
-            if name in varying_contexts
-            else np.zeros(len(rows), dtype=np.int64)
-            for name in self.noise
-        }
-        return IndependentNoise(self.noise, arguments, by_noise, parameter_keys(self.unknown())), joint
+        for name, cases in of_joint.items():
+            if name in self._clusters:
+                those, inside = self._clusters[name].taken(cases)
+                arguments |= those
+                contexts |= inside
+            else:
+                contexts[name] = cases
+        found = {name: arguments[name] for name in self.noise}, {name: contexts[name] for name in self.noise}
+        return IndependentNoise(self.noise, *found, self._keys, self._parents), joint
 
 
-def first_wrong(own: Mapping[str, Floats], check: Callable[[dict[str, Floats]], object]) -> int:
-    """Return the first point at which a check of arguments fails, by bisection; it fails for all points together."""
+def read_noise(noise: Any) -> dict[str, Noise]:
+    """Return the noises of a system by name, those of a joint table with commas and blanks between its variables."""
+    if noise is None:
+        return {}
+    if not isinstance(noise, Mapping):
+        raise ModelError(f"noise must be a table of distributions by name; got {noise!r}")
+    found: dict[str, Noise] = {}
+    for name, given in noise.items():
+        parts = variables_of(name) if isinstance(name, str) else ()
+        if not parts or not all(part.isidentifier() for part in parts):
+            raise ModelError(f"a noise needs a name such as 'demand', a joint one 'demand, sky'; got {name!r}")
+        if not isinstance(given, Noise):
+            raise ModelError(f"the noise {name!r} must be a distribution such as Poisson(2.3, most=10); got {given!r}")
+        found[full_name(name)] = given
+    if len(found) < len(noise):
+        raise ModelError(f"two noises have the same name; got {', '.join(map(repr, noise))}")
+    return found
 
-    def fails(n: int) -> bool:
-        try:
-            check({key: values[:n] for key, values in own.items()})
-        except ModelError:
-            return True
-        return False
 
-    low, high = 0, max(values.size for values in own.values())
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fails(middle) else (middle, high)
-    return low
+def _need_names(noise: Mapping[str, Noise]) -> None:
+    """Raise an error if a noise does not have a name for each of its variables."""
+    for name, given in noise.items():
+        parts, wanted = variables_of(name), len(given.tables) if isinstance(given, Joint) else 1
+        if len(parts) != wanted:
+            raise ModelError(
+                f"the noise {name!r} needs {wanted} name{'s, separated by commas' * (wanted > 1)}, "
+                f"one for each variable of {type(given).__name__}; got {len(parts)}"
+            )

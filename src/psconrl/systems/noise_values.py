@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
@@ -36,10 +35,10 @@ def log_choose(n: int, k: int) -> float:
     return special.lgamma(n + 1.0) - special.lgamma(k + 1.0) - special.lgamma(n - k + 1.0)
 
 
-def checked_probability(values: Floats, what: str) -> Floats:
-    """Return probabilities after a check."""
+def checked_probability(values: Floats, what: str, kind: str = "a probability") -> Floats:
+    """Return probabilities, or factors of probabilities, after a check."""
     if not ((values >= 0) & (values <= 1)).all():
-        raise ModelError(f"{what} must be a probability from 0 to 1; got {range_text(values)}")
+        raise ModelError(f"{what} must be {kind} from 0 to 1; got {range_text(values)}")
     return values
 
 
@@ -53,14 +52,6 @@ def checked_at_least_zero(values: Floats, what: str) -> Floats:
 def range_text(values: Floats) -> str:
     """Return a number, or the least and the largest of several, as text."""
     return f"{values.min():g}" if values.min() == values.max() else f"{values.min():g} to {values.max():g}"
-
-
-def listed_values(values: Any) -> NDArray[Any]:
-    """Return the values of a categorical distribution as an array."""
-    try:
-        return np.array(list(values))
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"Categorical: values must be a list of numbers or texts; got {values!r}") from None
 
 
 def checked_most(most: Any) -> int:

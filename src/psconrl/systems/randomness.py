@@ -7,12 +7,13 @@ observed in every context, ``draw`` draws the parameters from their posterior.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.systems.noise import noise_from_dict
@@ -86,17 +87,22 @@ class Randomness(ABC):
 
 @dataclass(frozen=True, eq=False)
 class IndependentNoise(Randomness):
-    """Several independent noises. The joint outcomes are numbered with the last noise running fastest."""
+    """Several noises. The joint outcomes are numbered with the last noise running fastest.
+
+    Noises are independent, but for those that have ``parents``: the context of such a noise depends on the values of
+    its parents, too. They are numbered with the last parent running fastest.
+    """
 
     noises: Mapping[str, Noise]
     arguments: Mapping[str, Arguments]  # of every noise, one value for each of its own contexts
-    contexts: Mapping[str, Ints]  # of every noise, the number of its own context in each joint context
+    contexts: Mapping[str, Ints]  # the number of its own context: (G,), with parents (G, C), by their values
     keys: Mapping[str, str]  # of every noise with an unknown parameter, the name of the parameter
+    parents: Mapping[str, tuple[str, ...]]  # of every noise that has any
 
     @property
     def is_conjugate(self) -> bool:
         """True unless the counts of a noise have to be drawn as well."""
-        return all(self.noises[name].is_conjugate for name in self.keys)
+        return all(self.noises[name].is_conjugate(self.arguments[name]) for name in self.keys)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -105,13 +111,15 @@ class IndependentNoise(Randomness):
             "arguments": {name: dict(values) for name, values in self.arguments.items()},
             "contexts": dict(self.contexts),
             "keys": dict(self.keys),
+            "parents": {name: list(those) for name, those in self.parents.items()},
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "IndependentNoise":
         """Return what ``to_dict`` described."""
         noises = {name: noise_from_dict(noise) for name, noise in data["noises"].items()}
-        return cls(noises, data["arguments"], data["contexts"], data["keys"])
+        parents = {name: tuple(those) for name, those in data["parents"].items()}
+        return cls(noises, data["arguments"], data["contexts"], data["keys"], parents)
 
     @cached_property
     def n_contexts(self) -> int:
@@ -134,36 +142,74 @@ class IndependentNoise(Randomness):
         named = ((key, self.noises[name].prior) for name, key in self.keys.items())
         return {key: prior for key, prior in named if prior is not None}
 
+    @cached_property
+    def values(self) -> dict[str, Ints]:
+        """Of every noise the place (W,) of its value in each joint outcome."""
+        places = np.unravel_index(np.arange(self.n_outcomes), self.sizes) if self.noises else ()
+        return dict(zip(self.noises, places, strict=True))
+
+    @cached_property
+    def parent_codes(self) -> dict[str, Ints]:
+        """Of every noise with parents the number (W,) of their values in each joint outcome."""
+        shape = dict(zip(self.noises, self.sizes, strict=True))
+        return {
+            name: np.ravel_multi_index([self.values[one] for one in those], [shape[one] for one in those])
+            for name, those in self.parents.items()
+        }
+
+    @cached_property
+    def parents_first(self) -> tuple[str, ...]:
+        """The names of all noises, parents before the noises that depend on them."""
+        found: dict[str, None] = {}
+        while len(found) < len(self.noises):
+            found |= {name: None for name in self.noises if all(one in found for one in self.parents.get(name, ()))}
+        return tuple(found)
+
+    def own_contexts(self, name: str, joint: Ints, outcomes: Ints) -> Ints:
+        """Return the contexts of a noise itself in some joint contexts, with some joint outcomes."""
+        if name in self.parents:
+            return np.asarray(self.contexts[name][joint, self.parent_codes[name][outcomes]])
+        return np.broadcast_to(self.contexts[name][joint], np.broadcast_shapes(joint.shape, outcomes.shape))
+
+    def own_number(self, name: str) -> int:
+        """Return the number of contexts that a noise itself has."""
+        return int(self.contexts[name].max()) + 1
+
     def own_table(self, name: str, parameters: Parameters) -> Floats:
         """Return the probabilities of the values of one noise, in each of its own contexts."""
         noise, arguments = self.noises[name], self.arguments[name]
         known = np.zeros(1) if noise.known is None else noise.known
         value = parameters[self.keys[name]] if name in self.keys else known
-        return noise.table(value, arguments, int(self.contexts[name].max()) + 1)
+        return noise.table(value, arguments, self.own_number(name))
 
     def own_possible(self, name: str) -> Bools:
         """Return which values of one noise are possible for some parameters, in each of its own contexts."""
         noise = self.noises[name]
         known = np.zeros(1) if noise.known is None else noise.known
-        return noise.possible(known, self.arguments[name], int(self.contexts[name].max()) + 1)
+        return noise.possible(known, self.arguments[name], self.own_number(name))
+
+    def _jointly(self, own: Callable[[str], NDArray[Any]], start: Any) -> NDArray[Any]:
+        """Return the products (G, W) of what each noise has for its values in its own contexts."""
+        joint = np.full((self.n_contexts, 1), start)
+        if not self.parents:
+            for name in self.noises:
+                part = own(name)[self.contexts[name]]
+                joint = (joint[:, :, None] * part[:, None, :]).reshape(len(joint), -1)
+            return joint
+        contexts, outcomes = np.ogrid[: self.n_contexts, : self.n_outcomes]
+        for name in self.noises:
+            joint = joint * own(name)[self.own_contexts(name, contexts, outcomes), self.values[name]]
+        return joint
 
     def table(self, parameters: Parameters) -> Floats:
         """Return the probabilities (G, W): products of those of the noises."""
-        joint = np.ones((self.n_contexts, 1))
-        for name in self.noises:
-            own = self.own_table(name, parameters)[self.contexts[name]]
-            joint = (joint[:, :, None] * own[:, None, :]).reshape(len(joint), -1)
-        return joint
+        return self._jointly(lambda name: self.own_table(name, parameters), 1.0)
 
     def possible(self) -> Bools:
         """Return which joint outcomes are possible for some parameters, whatever the prior means are."""
         if not self.keys:
             return np.asarray(self.table({}) > 0.0)
-        joint = np.ones((self.n_contexts, 1), dtype=bool)
-        for name in self.noises:
-            own = self.own_possible(name)[self.contexts[name]]
-            joint = (joint[:, :, None] & own[:, None, :]).reshape(len(joint), -1)
-        return joint
+        return self._jointly(self.own_possible, True)
 
     def draw(
         self, counts: Floats, parameters: Parameters, rng: np.random.Generator, timed: Timed | None = None
@@ -179,13 +225,25 @@ class IndependentNoise(Randomness):
         for place, name in enumerate(self.noises):
             if name not in self.keys:
                 continue
-            others = tuple(k + 1 for k in range(len(self.noises)) if k != place)
-            marginal = by_noise[place].sum(axis=others) if others else by_noise[place]
-            own = marginal.sum(axis=0, keepdims=True)
-            if self.contexts[name].any():
-                own = np.zeros((int(self.contexts[name].max()) + 1, marginal.shape[1]))
-                np.add.at(own, self.contexts[name], marginal)
+            own = self._own_counts(name, place, by_noise[place])
             key = self.keys[name]
             found = self.noises[name].statistics(own, parameters[key], self.arguments[name], rng)
             statistics[key] = statistics[key] + found if key in statistics else found
         return statistics
+
+    def _own_counts(self, name: str, place: int, counts: Floats) -> Floats:
+        """Return the numbers of the values of a noise in its own contexts, given those (G, ...) of joint outcomes."""
+        if name in self.parents:
+            joint = counts.reshape(len(counts), -1)
+            contexts, outcomes = np.nonzero(joint)
+            own = np.zeros((self.own_number(name), self.sizes[place]))
+            cells = self.own_contexts(name, contexts, outcomes), self.values[name][outcomes]
+            np.add.at(own, cells, joint[contexts, outcomes])
+            return own
+        others = tuple(k + 1 for k in range(len(self.noises)) if k != place)
+        marginal = counts.sum(axis=others) if others else counts
+        own = marginal.sum(axis=0, keepdims=True)
+        if self.contexts[name].any():
+            own = np.zeros((self.own_number(name), marginal.shape[1]))
+            np.add.at(own, self.contexts[name], marginal)
+        return own

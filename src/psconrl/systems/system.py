@@ -24,8 +24,8 @@ from psconrl.systems.expectations import Expectations
 from psconrl.systems.exploration import Explored, explore_states
 from psconrl.systems.functions import Rule
 from psconrl.systems.limits import read_statement
-from psconrl.systems.noise_base import Noise
-from psconrl.systems.noise_source import NoiseSource
+from psconrl.systems.noise_base import Noise, as_argument
+from psconrl.systems.noise_source import NoiseSource, read_noise
 from psconrl.systems.outcome_successors import all_successors
 from psconrl.systems.quantities import LinearLimit
 from psconrl.systems.ratios import Ratios, ratio_limits
@@ -113,7 +113,7 @@ class System(Stated):
         if events is None:
             if step is None or clock is not None:
                 raise ModelError("a system needs a step, or events, which may have a clock")
-            return NoiseSource(self.states, self.actions, _read_noise(noise), step)
+            return NoiseSource(self.states, self.actions, read_noise(noise), step)
         if step is not None or noise is not None:
             raise ModelError("a system has noise and a step, or events with steps of their own, not both")
         return EventSource(self.states, self.actions, events, clock)
@@ -258,7 +258,7 @@ class System(Stated):
         missing = list(self.source.unknown())
         if missing:
             raise ModelError(
-                f"{missing[0]!r} has an unknown parameter; give it, as in with_noise({missing[0]}=...), "
+                f"{missing[0]!r} has an unknown parameter; give it, as in with_noise({as_argument(missing[0])}), "
                 "or learn it, as in PSConRL.of(system)"
             )
 
@@ -370,16 +370,3 @@ def _read_costs(costs: Any, known: frozenset[str]) -> dict[str, Rule]:
         if not isinstance(name, str) or not name.isidentifier() or name in known:
             raise ModelError(f"a cost needs a name of its own, such as 'holding'; got {name!r}")
     return {name: Rule(given, f"the cost {name!r}", known) for name, given in costs.items()}
-
-
-def _read_noise(noise: Any) -> dict[str, Noise]:
-    if noise is None:
-        return {}
-    if not isinstance(noise, Mapping):
-        raise ModelError(f"noise must be a table of distributions by name; got {noise!r}")
-    for name, given in noise.items():
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ModelError(f"a noise needs a name such as 'demand'; got {name!r}")
-        if not isinstance(given, Noise):
-            raise ModelError(f"the noise {name!r} must be a distribution such as Poisson(2.3, most=10); got {given!r}")
-    return dict(noise)

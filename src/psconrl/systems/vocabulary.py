@@ -117,7 +117,7 @@ class Vocabulary:
                     f"expression, or give {', '.join(self.costs)}"
                 )
             real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-            if not real or not np.isfinite(value):
+            if not real or not abs(value) <= np.finfo(np.float64).max:
                 raise AgentError(f"costs must be finite numbers; got {dict(given)!r}")
         return {name: float(value) for name, value in given.items()}
 

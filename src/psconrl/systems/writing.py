@@ -102,8 +102,10 @@ def _described(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     for key, value in given.items():
         if isinstance(value, ParameterPrior):
             found[key] = {"prior": value.name, **value.description()}
+        elif isinstance(value, list):
+            found[key] = [rule_text(part, f"{key} of {name!r}") if callable(part) else part for part in value]
         else:
-            found[key] = value if isinstance(value, list | Mapping) else rule_text(value, f"{key} of {name!r}")
+            found[key] = value if isinstance(value, Mapping) else rule_text(value, f"{key} of {name!r}")
     return found
 
 

@@ -9,7 +9,9 @@ A is independent of B given its context, whatever its distribution :math:`p_g` i
 with the number :math:`k_g` of values that are possible, is at most a nonnegative martingale that begins with 1: in the
 numerator is a probability of the values of A, each given those of B and what came before (Krichevsky and Trofimov), and
 the denominator is at least the true one (universal inference, see ``dependence``). The values of B may have any
-distribution. A is the noise with fewer contexts; of several, the one with more values, then the first.
+distribution. A is the noise with fewer contexts; of several, the one with more values, then the first. If A or B
+depends on other noises, A is one on which B does not depend, and only rounds count in which those were reported, too:
+they determine the context.
 
 The test is the mean of two such E. One has all values of both noises. The other one has few classes, which are soon
 learned: quartiles of A and halves of B, under the prior means, if a noise has more than four numbers as values. The
@@ -27,7 +29,9 @@ from psconrl.arrays import Floats, Ints
 from psconrl.kernels import special
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence import log_sum_exp
+from psconrl.learning.posterior.noise_views import reported_variables
 from psconrl.learning.posterior.structure_advice import correlation_text
+from psconrl.systems.noise_base import variables_of
 from psconrl.systems.randomness import IndependentNoise
 from psconrl.systems.structure import Structure
 
@@ -69,6 +73,8 @@ class CorrelationCheck:
         order = list(self._randomness.noises)
         contexts, sizes = self._randomness.contexts, dict(zip(order, self._randomness.sizes, strict=True))
         first, second = sorted(names, key=lambda name: (int(contexts[name].max()), -sizes[name], order.index(name)))
+        if any(name in self._randomness.parents for name in names):  # what depends on others comes after them
+            second, first = sorted(names, key=self._randomness.parents_first.index)
         return first, second
 
     def evidence(self, counts: Counts) -> dict[str, dict[str, float]]:
@@ -78,23 +84,31 @@ class CorrelationCheck:
         if self._randomness is None or not self.pairs or not seen:
             return found
         noises = list(self._randomness.noises)
-        reported = np.array([[bits >> k & 1 for k in range(len(noises))] for _, bits, *_ in seen], dtype=bool)
+        reported = np.array([self._whole(bits) for _, bits, *_ in seen], dtype=bool)
         outcomes = np.array([key[2] for key in seen], dtype=np.int64) % self._randomness.n_outcomes
         values = np.unravel_index(outcomes, self._randomness.sizes)
         pairs = np.array([key[0] for key in seen], dtype=np.int64) // self._structure.n_states
-        contexts, times = self._structure.contexts[pairs], np.array(list(seen.values()), dtype=np.float64)
+        joint, times = self._structure.contexts[pairs], np.array(list(seen.values()), dtype=np.float64)
         for name, other in self.pairs:
             a, b = noises.index(name), noises.index(other)
             both = reported[:, a] & reported[:, b]
             if both.any():
                 self._seen[name, other] = values[a][both], values[b][both], times[both]
-                found.setdefault(name, {})[other] = self._of_pair(name, other, contexts[both])
+                contexts, others = (
+                    self._randomness.own_contexts(each, joint[both], outcomes[both]) for each in (name, other)
+                )
+                found.setdefault(name, {})[other] = self._of_pair(name, other, contexts, others)
         return found
 
-    def _of_pair(self, name: str, other: str, joint: Ints) -> float:
+    def _whole(self, bits: int) -> list[bool]:
+        """Return which noises were reported with all of their variables, and with all noises on which they depend."""
         assert self._randomness is not None
+        seen = reported_variables(tuple(self._randomness.noises), bits)
+        whole = {name: seen[name] == variables_of(name) for name in seen}
+        return [whole[name] and all(whole[one] for one in self._randomness.parents.get(name, ())) for name in whole]
+
+    def _of_pair(self, name: str, other: str, contexts: Ints, others: Ints) -> float:
         a, b, times = self._seen[name, other]
-        contexts, others = self._randomness.contexts[name][joint], self._randomness.contexts[other][joint]
         logs = []
         for own, by in self._views[name, other]:
             sizes = own.possible[contexts]

@@ -20,7 +20,7 @@ from scipy.special import betainc, betaincinv, gammainc, gammaincinv
 
 from psconrl.arrays import Floats
 from psconrl.learning.posterior.gibbs import Gibbs
-from psconrl.systems.noise import Categorical
+from psconrl.systems.categorical import Categorical
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior, Weights
 from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
 
@@ -135,7 +135,7 @@ def _draws(
         if isinstance(randomness, IndependentNoise):
             outcomes = gibbs.outcomes(parameters, rng)
             own = randomness.statistics(outcomes, parameters, rng)
-            parameters = randomness.draw(outcomes, parameters, rng)
+            parameters = gibbs.moved(randomness.draw(outcomes, parameters, rng), rng)
         else:
             parameters = gibbs.sweep(parameters, rng)
         yield parameters, own
@@ -175,5 +175,5 @@ def _values(randomness: IndependentNoise, key: str) -> list[str]:
     """Return the values of a parameter that is a table of probabilities."""
     for name, noise in randomness.noises.items():
         if randomness.keys.get(name) == key and isinstance(noise, Categorical):
-            return [str(value) for value in noise.values]
+            return [str(value) for value in noise.outcomes({})]
     return []

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.learning.posterior.collapsed_moves import CollapsedMoves
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.systems.events import EventClock
@@ -48,7 +49,15 @@ class Gibbs:
         """Draw outcomes, then parameters."""
         outcomes = self.outcomes(parameters, rng)
         timed = None if self._sojourns is None else self._sojourns.timed(self._structure, parameters, rng)
-        return self._structure.randomness.draw(outcomes, parameters, rng, timed)
+        return self.moved(self._structure.randomness.draw(outcomes, parameters, rng, timed), rng)
+
+    def moved(self, parameters: Parameters, rng: np.random.Generator) -> Parameters:
+        """Return the parameters after moves that need no outcomes; the same if all outcomes are known."""
+        return self._moves.moved(parameters, rng) if self._doubtful else parameters
+
+    @cached_property
+    def _moves(self) -> CollapsedMoves:
+        return CollapsedMoves(self._structure.randomness, self._sets)
 
     @cached_property
     def observations(self) -> dict[str, int]:

@@ -167,7 +167,7 @@ class JointCheck:
         joint = contexts[np.array([k for k, _ in self._rows])][row]
         names = list(randomness.noises)
         values = np.array([self._views.values[name][outcomes] for name in names])
-        return _Cells(row, values, np.array([randomness.contexts[name][joint] for name in names]))
+        return _Cells(row, values, np.array([randomness.own_contexts(name, joint, outcomes) for name in names]))
 
     # Likelihoods.
 
@@ -281,11 +281,11 @@ class JointCheck:
 def _mixed(cells: _Cells, j: int, others: Floats, grid: Floats, n_rows: int) -> Floats:
     """Return the probabilities (R, M) of all results, with noise j at every point of its grid."""
     V = grid.shape[2]
-    weights = np.bincount(cells.row * V + cells.values[j], weights=others, minlength=n_rows * V).reshape(n_rows, V)
-    context = np.zeros(n_rows, dtype=np.int64)
-    context[cells.row] = cells.contexts[j]
-    found = np.empty((n_rows, grid.shape[0]))
-    for g in np.unique(context):
-        here = context == g
-        found[here] = product(weights[here], np.ascontiguousarray(grid[:, g, :].T))
+    found = np.zeros((n_rows, grid.shape[0]))
+    for g in np.unique(cells.contexts[j]):
+        here = cells.contexts[j] == g
+        rows, row = np.unique(cells.row[here], return_inverse=True)
+        places = row.ravel() * V + cells.values[j][here]
+        weights = np.bincount(places, weights=others[here], minlength=rows.size * V).reshape(-1, V)
+        found[rows] += product(weights.astype(np.float64), np.ascontiguousarray(grid[:, g, :].T))
     return found

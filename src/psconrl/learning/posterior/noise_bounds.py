@@ -6,7 +6,8 @@ unknown, each of which fails with probability :math:`\delta'` at most, however l
 - *Probabilities of values* (``Categorical`` with a prior): the interval of ``confidence_intervals`` for every value,
   from the rounds in which the next state determines whether the noise had that value. Two values share an interval.
 - *A probability* (``Bernoulli``, ``Binomial``, ``Geometric``): the same interval, for the successes among all trials of
-  the rounds that reveal the value of the noise.
+  the rounds that reveal the value of the noise. Trials with a factor of the probability have an interval of their own
+  for each factor, divided by it; the probability lies in all of them.
 - *A rate of events*: an event of rate :math:`\theta` happens in a round with probability :math:`a \theta`, with a known
   factor a. If the factor is the same wherever the event is possible, rounds are trials, as above. Otherwise, with k
   events and the sum N of the factors, scaled so that the largest is 1,
@@ -34,12 +35,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseViews, Observed, noise_names
 from psconrl.systems.events import EventClock
-from psconrl.systems.noise import Geometric, Poisson
+from psconrl.systems.noise import Geometric, Poisson, Trials
 from psconrl.systems.noise_base import Noise
 from psconrl.systems.priors import Gamma, Weights
 from psconrl.systems.randomness import IndependentNoise, Parameters
@@ -75,6 +77,11 @@ class NoiseIntervals:
         self._randomness = randomness
         unknown: Iterable[str] = (EVENTS,)
         if isinstance(randomness, IndependentNoise):
+            for name, parents in randomness.parents.items():
+                raise AgentError(
+                    f"safe exploration needs noises that do not depend on each other; {name!r} depends on "
+                    f"{' and '.join(map(repr, parents))}. Give both as one joint table, or use PSConRL"
+                )
             unknown = [name for name in noise_names(randomness) if name in randomness.keys]
         self.views = NoiseViews(structure, unknown)
 
@@ -93,7 +100,13 @@ class NoiseIntervals:
             return prior.weights.size if prior.weights.size > 2 else 1
         if isinstance(prior, Gamma):
             return sum(self._size(name) * self._n_contexts(name) for name in self._named(key))
-        return 1
+        return len(self._factors(key))
+
+    def _factors(self, key: str) -> list[float]:
+        """Return the factors of an unknown probability other than 0."""
+        assert isinstance(self._randomness, IndependentNoise)
+        factors = [self._randomness.arguments[name]["times"] for name in self._named(key)]
+        return [factor for factor in np.unique(np.concatenate(factors)).tolist() if factor > 0.0] or [1.0]
 
     def _named(self, key: str) -> list[str]:
         """Return the names of the noises with one parameter."""
@@ -131,7 +144,7 @@ class NoiseIntervals:
             elif isinstance(prior, Gamma):
                 ends[key], parameters[key] = self._poisson_rate(randomness, key, observed, log_inverse)
             else:
-                ends[key], parameters[key] = self._probability(randomness, names, observed, log_inverse)
+                ends[key], parameters[key] = self._probability(randomness, key, observed, log_inverse)
         lows, highs = [], []
         for name, noise in randomness.noises.items():
             if name not in randomness.keys:
@@ -150,23 +163,33 @@ class NoiseIntervals:
         return NoiseBounds(np.hstack([empty, *lows]), np.hstack([empty, *highs]), parameters)
 
     def _probability(
-        self, randomness: IndependentNoise, names: list[str], observed: dict[str, Observed], log_inverse: float
+        self, randomness: IndependentNoise, key: str, observed: dict[str, Observed], log_inverse: float
     ) -> tuple[tuple[Floats, Floats], Floats]:
-        """Return the interval of a probability, from the trials of rounds that reveal the value, and an estimate."""
-        successes = failures = 0.0
-        for name in names:
+        """Return the interval of a probability, from the trials of rounds that reveal the value, and an estimate.
+
+        Trials whose probability has a factor have an interval of their own, divided by the factor.
+        """
+        factors = self._factors(key)
+        sums = np.zeros((len(factors), 2))  # successes and failures
+        for name in self._named(key):
+            noise, arguments = randomness.noises[name], randomness.arguments[name]
+            assert isinstance(noise, Trials)
             numbers = np.zeros((self._n_contexts(name), self._size(name) + 1))
             for (context, blocks), times in observed[name].items():
                 values = sorted(set(blocks) - {-1})
                 if len(values) == sum(block >= 0 for block in blocks):  # each on its own
                     numbers[context, values] += times
-            # These draw no random numbers, nor do they depend on a parameter.
-            found: Any = randomness.noises[name].statistics
-            yes, no = found(numbers, np.zeros(1), randomness.arguments[name], None)
-            successes, failures = successes + float(yes), failures + float(no)
-        n = successes + failures
-        low, high = (np.array([end_of_interval(successes, n, log_inverse, outer)]) for outer in (0.0, 1.0))
-        return (low, high), np.array([(successes + 1.0) / (n + 2.0)])
+            trials = np.column_stack(noise.trials(numbers, arguments))
+            for k, factor in enumerate(factors):
+                sums[k] += trials[np.broadcast_to(arguments["times"], (len(trials),)) == factor].sum(axis=0)
+        low, high, exposure = 0.0, 1.0, 0.0
+        for factor, (yes, no) in zip(factors, sums.tolist(), strict=True):
+            ends = [end_of_interval(yes, yes + no, log_inverse, outer) for outer in (0.0, 1.0)]
+            low, high = max(low, ends[0] / factor), min(high, ends[1] / factor)
+            exposure += (yes + no) * factor
+        low, high = min(low, high), max(low, high)  # they are crossed only if the truth is in none
+        guess = min((float(sums[:, 0].sum()) + 1.0) / (exposure + 2.0), 1.0)
+        return (np.array([low]), np.array([high])), np.array([guess])
 
     def _poisson_rate(
         self, randomness: IndependentNoise, key: str, observed: dict[str, Observed], log_inverse: float
@@ -315,13 +338,12 @@ def box_of_parameter(
 def _likeliest(noise: Noise, arguments: Any, n_contexts: int) -> Floats:
     """Return the parameter at which each value is likeliest, (G, V)."""
     values = np.arange(len(noise.outcomes(arguments)), dtype=np.float64)
+    exposures = arguments["times"] * arguments.get(noise.exposure_name, 1.0)
     if isinstance(noise, Geometric):
-        best = 1.0 / (values + 1.0)
-        best[-1] = 0.0
-        return np.broadcast_to(best, (n_contexts, values.size))
-    times = arguments[noise.exposure_name]
+        values = 1.0 / (values + 1.0)
+        values[-1] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.nan_to_num(values / np.broadcast_to(times, (n_contexts,))[:, None], nan=0.0, posinf=np.inf)
+        found = np.nan_to_num(values / np.broadcast_to(exposures, (n_contexts,))[:, None], nan=0.0, posinf=np.inf)
     if isinstance(noise, Poisson):
         found[:, -1] = np.inf
     return np.asarray(found)

@@ -25,8 +25,8 @@ from psconrl.arrays import Floats, Ints
 from psconrl.kernels import special
 from psconrl.learning.posterior.noise_sightings import SightedRow
 from psconrl.products import product
+from psconrl.systems.categorical import Categorical
 from psconrl.systems.events import EventClock
-from psconrl.systems.noise import Categorical
 from psconrl.systems.noise_base import Noise
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.randomness import IndependentNoise, Randomness
@@ -242,11 +242,11 @@ def family_of(randomness: Randomness, place: int, name: str) -> Family:
     assert isinstance(randomness, IndependentNoise)
     noise, arguments, key = randomness.noises[name], randomness.arguments[name], randomness.keys.get(name)
     table = randomness.own_table(name, randomness.initial())
-    if isinstance(noise, Categorical):
-        return FreeFamily(table.shape[1], None if key is not None else table)
     if key is None and noise.known is None:  # an expression
         return tilted_family(table)
-    points, bounds = _points(noise, float(np.max(1.0 / _positive(arguments.get("times", 1.0)))), _number(table.size))
+    if isinstance(noise, Categorical):
+        return FreeFamily(table.shape[1], None if key is not None else table)
+    points, bounds = _points(noise, float(np.max(1.0 / _positive(arguments["times"]))), _number(table.size))
     known = None if key is not None or noise.known is None else float(noise.known[0])
 
     def tables(parameter: float) -> Floats:

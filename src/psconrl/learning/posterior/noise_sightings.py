@@ -6,7 +6,8 @@ binary noises, one each: a round reveals whether an event happened if no other e
 state.
 
 Where costs were given, the sets are those that next state and costs reveal. Where some noises were reported, these are
-seen in full; what the round reveals of the others depends on the values reported, and is left out.
+seen in full, or as far as the variables of a joint table were reported; what the round reveals of the others depends on
+the values reported, and is left out. A noise that depends on others is seen where these are.
 """
 
 from collections.abc import Iterable
@@ -113,8 +114,8 @@ class NoiseSightings:
         self._numbers = numbers.copy()
 
     def _values(self, name: str, outcomes: Ints) -> Ints:
-        """Return the values of a noise in some joint outcomes; -1 for none."""
-        return np.where(outcomes >= 0, self._views.values[name][outcomes], -1)
+        """Return the cells of a noise, see ``NoiseViews``, in some joint outcomes; -1 for none."""
+        return np.where(outcomes >= 0, self._views.cells[name][outcomes], -1)
 
     def _event_values(self, event: int, classes: Ints, outcomes: Ints) -> Ints:
         """Return whether an event is the first that explains each transition; -1 for none."""
@@ -122,7 +123,7 @@ class NoiseSightings:
 
     def _rows_of(self, name: str, place: int, classes: Ints, values: Ints) -> Ints:
         """Return the rows of some transitions, given their classes and the values in the first outcome explaining."""
-        size = 2 if self._of_events else self._structure.randomness.sizes[place]
+        size = 2 if self._of_events else self._views.n_cells[name]
         codes, back = np.unique(np.where(values >= 0, classes * size + values, -1), return_inverse=True)
         rows = []
         for code in codes.tolist():
@@ -131,11 +132,12 @@ class NoiseSightings:
         return np.array(rows, dtype=np.int64)[back.ravel()]
 
     def _row(self, name: str, place: int, number: int, value: int) -> SightedRow | None:
-        """Return the row that a value of a noise is in, in a class of pairs; None if it is the only one."""
-        own = self._views.of_class(number)[EVENTS if self._of_events else name]
+        """Return the row that a cell of a noise is in, in a class of pairs; None if nothing is seen of the noise."""
         if self._of_events:
-            return self._row_in(own, 0, place, place if value else -1, in_full=False)
-        return self._row_in(own, own.blocks[value], place, -1, in_full=False)
+            seen = self._views.of_cell(number, EVENTS, 0)
+            return None if seen is None else self._row_in(seen[0], 0, place, place if value else -1, in_full=False)
+        seen = self._views.of_cell(number, name, value)
+        return None if seen is None else self._row_in(seen[0], seen[0].blocks[seen[1]], place, -1, in_full=False)
 
     # Rounds in which noise or costs were seen.
 
@@ -171,7 +173,8 @@ class NoiseSightings:
         if np.unique(blocks[blocks >= 0]).size < 2:
             return None
         values = tuple(np.flatnonzero(blocks == block).tolist())
-        return SightedRow(view.context, () if in_full else view.blocks, values)
+        alone = np.unique(blocks[blocks >= 0]).size == int((blocks >= 0).sum())
+        return SightedRow(view.context, () if in_full and alone else view.blocks, values)
 
     def state(self) -> dict[str, Any]:
         """Return the rows of all noises, as lists of whole numbers."""

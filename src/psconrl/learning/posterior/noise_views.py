@@ -3,17 +3,23 @@
 In a pair the next state determines in which of several sets the value of a noise was. The sets form a partition of its
 values: a *view* of the noise. Which view a round has is known before the noise is drawn, since it depends on state and
 action only. Given the view, the sets have the probabilities that the distribution of the noise gives them.
+
+A noise that depends on others, its parents, has a view only where these have values that the next state reveals,
+whatever the noise itself is. The view depends on them, which are drawn before.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.explanations import Explanations
+from psconrl.systems.noise_base import variables_of
 from psconrl.systems.randomness import IndependentNoise, Randomness
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
@@ -33,6 +39,9 @@ class NoiseView:
     blocks: tuple[int, ...]  # of every value, the number of its set; -1 if it is impossible
 
 
+Views = dict[int, NoiseView]  # of a noise, by the number of its parents' values; 0 if it has none
+
+
 def noise_names(randomness: Randomness) -> tuple[str, ...]:
     """Return the names of all noises, in the order of ``sizes``; events are one noise."""
     return tuple(randomness.noises) if isinstance(randomness, IndependentNoise) else (EVENTS,)
@@ -46,7 +55,7 @@ class NoiseViews:
         self.names = list(names)
         self._places = noise_names(structure.randomness)
         self._explanations = Explanations(structure, words)
-        self._with_costs: dict[tuple[int, int | None], dict[str, NoiseView]] = {}
+        self._with_costs: dict[tuple[int, int | None], dict[str, Views]] = {}
 
     @property
     def classes(self) -> Ints:
@@ -87,7 +96,29 @@ class NoiseViews:
         return dict(zip(self._places, places, strict=True))
 
     @cached_property
-    def _views(self) -> list[dict[str, NoiseView]]:
+    def cells(self) -> dict[str, Ints]:
+        """Of every noise the number of its parents' values, times its size, plus ``values``, in each joint outcome."""
+        return {name: self._parent_codes(name) * self.size(name) + self.values[name] for name in self.names}
+
+    @cached_property
+    def n_cells(self) -> dict[str, int]:
+        """Of every noise its size times the number of values that its parents have together."""
+        sizes = dict(zip(self._places, self._structure.randomness.sizes, strict=True))
+        return {name: sizes[name] * prod(sizes[one] for one in self._parents(name)) for name in self.names}
+
+    def _parents(self, name: str) -> tuple[str, ...]:
+        randomness = self._structure.randomness
+        return randomness.parents.get(name, ()) if isinstance(randomness, IndependentNoise) else ()
+
+    def _parent_codes(self, name: str) -> Ints:
+        """Return the number (W,) of the values of a noise's parents in each joint outcome."""
+        randomness = self._structure.randomness
+        if isinstance(randomness, IndependentNoise) and name in randomness.parents:
+            return randomness.parent_codes[name]
+        return np.zeros(randomness.n_outcomes, dtype=np.int64)
+
+    @cached_property
+    def _views(self) -> list[dict[str, Views]]:
         """Of every class of pairs, what is seen of each noise."""
         structure, one = self._structure, self._classes[1]
         possible = structure.randomness.possible()
@@ -95,16 +126,29 @@ class NoiseViews:
         for pair in one:
             context = int(structure.contexts[pair])
             kept = np.flatnonzero(possible[context])
-            own = {}
-            for name in self.names:
-                blocks = _blocks(self.values[name][kept], structure.successors[pair, kept], self._size(name))
-                own[name] = NoiseView(self.own_context(name, context), blocks)
-            found.append(own)
+            marks = structure.successors[pair, kept]
+            found.append({name: self._seen(name, context, kept, marks) for name in self.names})
         return found
 
-    def of_class(self, number: int) -> dict[str, NoiseView]:
-        """Return what is seen of each noise in a class of pairs."""
-        return self._views[number]
+    def _seen(self, name: str, context: int, outcomes: Ints, marks: Ints) -> Views:
+        """Return what is seen of a noise where the possible joint outcomes have these marks, all that is seen."""
+        values = self.values[name][outcomes]
+        if not self._parents(name):
+            return {0: NoiseView(self.own_context(name, context), _blocks(values, marks, self.size(name)))}
+        codes, places = np.unique(self._parent_codes(name)[outcomes], return_inverse=True)
+        together = _blocks(places.ravel(), marks, codes.size)
+        found = {}
+        for place in np.flatnonzero(np.bincount(together)[list(together)] == 1):
+            here = places == place
+            blocks = _blocks(values[here], marks[here], self.size(name))
+            found[int(codes[place])] = NoiseView(self.own_context(name, context, int(outcomes[here][0])), blocks)
+        return found
+
+    def of_cell(self, number: int, name: str, cell: int) -> tuple[NoiseView, int] | None:
+        """Return what is seen of a noise in a class of pairs, and its value, given its ``cells``; None if nothing."""
+        code, value = divmod(cell, self.size(name))
+        view = self._views[number][name].get(code)
+        return None if view is None else (view, value)
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -117,23 +161,53 @@ class NoiseViews:
         with_costs = len(self._structure.contexts) if paid else 0  # at most one for every pair
         found = {}
         for name in self.names:
-            revealed = {(own[name].context, own[name].blocks) for own in self._views}
-            found[name] = len(revealed | {self._when_seen(name, context) for context in contexts}) + with_costs
+            revealed = {(view.context, view.blocks) for own in self._views for view in own[name].values()}
+            for context in contexts:
+                kept = np.flatnonzero(self._structure.randomness.possible()[context])
+                for outcome in kept[np.unique(self._parent_codes(name)[kept], return_index=True)[1]]:
+                    for some in self._reports(name):
+                        view = self._when_reported(name, context, int(outcome), some)
+                        revealed.add((view.context, view.blocks))
+            codes = self.n_cells[name] // self.size(name)
+            found[name] = len(revealed) + with_costs * codes
         return found
 
-    def _when_seen(self, name: str, context: int) -> tuple[int, tuple[int, ...]]:
-        """Return the context and the partition of a noise that is seen itself: every possible value on its own."""
-        possible = set(self.values[name][self._structure.randomness.possible()[context]].tolist())
-        own = tuple(value if value in possible else -1 for value in range(self._size(name)))
-        return self.own_context(name, context), own
+    def _reports(self, name: str) -> Iterator[tuple[str, ...]]:
+        """Return all sets of variables of a noise that a round may report, the whole one first."""
+        variables = variables_of(name)
+        for k in range(len(variables), 0, -1):
+            yield from itertools.combinations(variables, k)
 
-    def _size(self, name: str) -> int:
+    def _when_reported(self, name: str, context: int, outcome: int, variables: tuple[str, ...]) -> NoiseView:
+        """Return what is seen of a noise of which variables are reported, with its parents as in a joint outcome.
+
+        If all are, every possible value is on its own.
+        """
+        randomness = self._structure.randomness
+        own = self.own_context(name, context, outcome)
+        if isinstance(randomness, IndependentNoise):
+            possible = randomness.own_possible(name)[own]
+            columns = randomness.noises[name].columns(variables_of(name), randomness.arguments[name])
+            seen = [columns[variable] for variable in variables]
+        else:
+            possible, seen = randomness.possible()[context], [np.arange(randomness.n_outcomes)]
+        kept = np.flatnonzero(possible)
+        marks = np.zeros(kept.size, dtype=np.int64)
+        for column in seen:
+            codes = np.unique(column[kept], return_inverse=True)[1].ravel()
+            marks = marks * (int(codes.max(initial=0)) + 1) + codes
+        return NoiseView(own, _blocks(kept, marks, self.size(name)))
+
+    def size(self, name: str) -> int:
+        """Return the number of values of a noise."""
         return self._structure.randomness.sizes[self._places.index(name)]
 
-    def own_context(self, name: str, context: int) -> int:
-        """Return the context of a noise itself in a joint context."""
+    def own_context(self, name: str, context: int, outcome: int = 0) -> int:
+        """Return the context of a noise itself in a joint context, with its parents as in a joint outcome."""
         randomness = self._structure.randomness
-        return int(randomness.contexts[name][context]) if isinstance(randomness, IndependentNoise) else context
+        if not isinstance(randomness, IndependentNoise):
+            return context
+        return int(randomness.own_contexts(name, np.array(context), np.array(outcome)))
 
     def hides(self, k: int) -> bool:
         """True if class k has blocks that are no products of those of its noises, and hides one of the noises given."""
@@ -141,12 +215,19 @@ class NoiseViews:
         possible = firsts[k] >= 0
         numbers = []  # of blocks of every noise
         for name in self._places:
-            values, size = self.values[name][possible], self._size(name)
+            values, size = self.values[name][possible], self.size(name)
             numbers.append(len(set(_blocks(values, firsts[k][possible], size)) - {-1}))
-        hidden = any(
-            len(set(view.blocks) - {-1}) < sum(block >= 0 for block in view.blocks) for view in self._views[k].values()
+        depends = any(self._parents(name) for name in self._places)
+        together = depends or len(np.unique(firsts[k][possible])) != int(np.prod(numbers))
+        return together and any(self._hides_one(k, name) for name in self.names)
+
+    def _hides_one(self, k: int, name: str) -> bool:
+        """Return whether class k does not always reveal the value of a noise."""
+        views = self._views[k][name]
+        kept = self.partitions[0][k] >= 0
+        return len(views) < np.unique(self._parent_codes(name)[kept]).size or any(
+            len(set(view.blocks) - {-1}) < sum(block >= 0 for block in view.blocks) for view in views.values()
         )
-        return hidden and len(np.unique(firsts[k][possible])) != int(np.prod(numbers))
 
     @cached_property
     def hiding(self) -> Ints:
@@ -157,8 +238,7 @@ class NoiseViews:
         """Return the noises of which some class shows only joint results with others."""
         found: set[str] = set()
         for k in self.hiding.tolist():
-            own = ((name, view.blocks) for name, view in self._views[k].items())
-            found |= {name for name, blocks in own if len(set(blocks) - {-1}) < sum(block >= 0 for block in blocks)}
+            found |= {name for name in self.names if self._hides_one(k, name)}
         return [name for name in self.names if name in found]
 
     def outcomes(self, counts: Counts) -> Floats:
@@ -193,12 +273,13 @@ class NoiseViews:
         pairs, following = np.divmod(numbers, S)
         firsts = self.explained(pairs, following)
         for name in self.names:
-            values, by_class = self.values[name], self._classes[0][pairs]
-            cells = by_class * self._size(name) + values[np.maximum(firsts, 0)]
+            n_cells = self.n_cells[name]
+            cells = self._classes[0][pairs] * n_cells + self.cells[name][np.maximum(firsts, 0)]
             sums = np.bincount(cells[firsts >= 0], weights=times[firsts >= 0])
             for cell in np.flatnonzero(sums):
-                view = self._views[cell // self._size(name)][name]
-                _add(found[name], view, int(cell % self._size(name)), float(sums[cell]))
+                seen_there = self.of_cell(int(cell) // n_cells, name, int(cell) % n_cells)
+                if seen_there is not None:
+                    _add(found[name], *seen_there, float(sums[cell]))
         return found
 
     def explained(self, pairs: Ints, following: Ints) -> Ints:
@@ -224,34 +305,49 @@ class NoiseViews:
         """
         if cells:
             outcome = cells[0] % self._structure.randomness.n_outcomes
-            for name, view in self._views_with_costs(pair, named).items():
-                yield name, view, view.blocks[self.values[name][outcome]]
+            for name, views in self._views_with_costs(pair, named).items():
+                view = views.get(int(self._parent_codes(name)[outcome]))
+                if view is not None:
+                    yield name, view, view.blocks[self.values[name][outcome]]
 
-    def _views_with_costs(self, pair: int, named: int | None) -> dict[str, NoiseView]:
+    def _views_with_costs(self, pair: int, named: int | None) -> dict[str, Views]:
         """Return what next state and costs reveal of each noise in a pair."""
         if (pair, named) not in self._with_costs:
             context = int(self._structure.contexts[pair])
             blocks = self._explanations.blocks(pair, named)
             kept = np.flatnonzero(blocks >= 0)
-            self._with_costs[pair, named] = {
-                name: NoiseView(
-                    self.own_context(name, context), _blocks(self.values[name][kept], blocks[kept], self._size(name))
-                )
-                for name in self.names
-            }
+            seen = {name: self._seen(name, context, kept, blocks[kept]) for name in self.names}
+            self._with_costs[pair, named] = seen
         return self._with_costs[pair, named]
 
     def reported(self, pair: int, bits: int, cells: Sequence[int]) -> Iterator[tuple[str, NoiseView, int]]:
-        """Return the noises that were reported in a round, in full, as views with the value that each had.
+        """Return the noises that were reported in a round, as views with the set that was seen.
 
-        What the round reveals of the others depends on the values reported, and is left out.
+        A noise with parents counts if these were reported, too. Of a joint table, some variables may be reported. What
+        the round reveals of other noises depends on the values reported, and is left out.
         """
         if cells:
             context = int(self._structure.contexts[pair])
             outcome = cells[0] % self._structure.randomness.n_outcomes
-            for k, name in enumerate(self._places):
-                if bits >> k & 1 and name in self.names:
-                    yield name, NoiseView(*self._when_seen(name, context)), int(self.values[name][outcome])
+            seen = reported_variables(self._places, bits)
+            for name in self.names:
+                whole = all(seen[one] == variables_of(one) for one in self._parents(name))
+                if seen[name] and whole:
+                    view = self._when_reported(name, context, outcome, seen[name])
+                    yield name, view, view.blocks[self.values[name][outcome]]
+
+
+def reported_variables(names: Sequence[str], bits: int) -> dict[str, tuple[str, ...]]:
+    """Return which variables of each noise were reported: bit k stands for the k-th variable of all noises.
+
+    >>> reported_variables(["storm", "arriving, sky"], 0b101)
+    {'storm': ('storm',), 'arriving, sky': ('sky',)}
+    """
+    every = [(name, variable) for name in names for variable in variables_of(name)]
+    return {
+        name: tuple(variable for k, (own, variable) in enumerate(every) if own == name and bits >> k & 1)
+        for name in names
+    }
 
 
 def _blocks(values: Ints, following: Ints, size: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.systems.randomness import Randomness
+from psconrl.systems.randomness import IndependentNoise, Randomness
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,10 @@ class OutcomeSets:
         starts = np.cumsum([0, *(len(one) for one in given)])
         return cls(randomness, starts, np.array([cell for one in given for cell in one], dtype=np.int64))
 
+    def probabilities(self, table: Floats) -> Floats:
+        """Return the probabilities of all sets, given those of the joint outcomes (G, W)."""
+        return np.asarray(np.add.reduceat(table.ravel()[self.cells], self.starts[:-1]))
+
     @cached_property
     def members(self) -> Ints:
         """The cells of every set, one row each, filled up with -1."""
@@ -38,8 +42,11 @@ class OutcomeSets:
         """Whether a set reveals anything of each noise, (sets, K), and whether it leaves it in doubt what.
 
         A set reveals nothing of a noise if it holds every outcome of that noise together with each joint outcome of the
-        others that it holds.
+        others that it holds. If noises depend on each other, a noise on which one depends that is revealed counts as
+        revealed: the posterior of the other needs its value.
         """
+        if isinstance(self.randomness, IndependentNoise) and self.randomness.parents:
+            return self._revealed_of(self.randomness)
         randomness, lengths = self.randomness, np.diff(self.starts)
         W, sizes = randomness.n_outcomes, randomness.sizes
         of_cell = np.repeat(np.arange(lengths.size), lengths)
@@ -57,6 +64,35 @@ class OutcomeSets:
             reveals[:, k] = np.bincount(distinct, minlength=lengths.size) * number != lengths
             together *= np.where(reveals[:, k], 1, number)
         return reveals, lengths > together
+
+    def _revealed_of(self, noise: IndependentNoise) -> tuple[Bools, Bools]:
+        """Return the same of noises that depend on each other, by leaving out one after the other, parents last.
+
+        A noise can be left out if nothing depends on it that is still there, and the set holds every value of the noise
+        that is possible together with each joint outcome of the others: their probabilities add up to 1.
+        """
+        n_sets, W = self.starts.size - 1, noise.n_outcomes
+        of_cell = np.repeat(np.arange(n_sets), np.diff(self.starts))
+        contexts = self.cells // W
+        places = np.array(np.unravel_index(self.cells % W, noise.sizes))
+        names = list(noise.noises)
+        reveals = np.ones((n_sets, len(names)), dtype=bool)
+        for name in reversed(noise.parents_first):
+            k = names.index(name)
+            children = [names.index(other) for other, those in noise.parents.items() if name in those]
+            here = noise.own_contexts(name, contexts, np.ravel_multi_index(tuple(places), noise.sizes))
+            possible = noise.own_possible(name).sum(axis=1)[here]
+            rest = places.copy()
+            rest[k] = 0
+            cells, others = (of_cell * W + np.ravel_multi_index(tuple(each), noise.sizes) for each in (places, rest))
+            number = np.bincount(np.unique(cells) // W, minlength=n_sets)
+            distinct, first = np.unique(others, return_index=True)
+            needed = np.bincount(distinct // W, weights=possible[first], minlength=n_sets)
+            left_out = (number == needed) & ~reveals[:, children].any(axis=1)
+            reveals[:, k] = ~left_out
+            places[k] = np.where(left_out[of_cell], 0, places[k])
+        cells = np.unique(of_cell * W + np.ravel_multi_index(tuple(places), noise.sizes))
+        return reveals, np.bincount(cells // W, minlength=n_sets) > 1
 
     @property
     def reveals(self) -> Bools:

@@ -11,6 +11,7 @@ from psconrl.systems.noise import Bernoulli, Binomial, Poisson
 from psconrl.systems.noise_base import Noise
 
 MOST_SHOWN = 4  # values of a variable
+MOST_LISTED = 8  # values of a noise that are listed in an example
 
 
 def dependence_text(
@@ -63,7 +64,7 @@ def value_text(name: str, noise: Noise | None, estimates: Floats | None) -> str:
 def correlation_text(name: str, values: NDArray[Any], other: str, by: NDArray[Any], times: Floats) -> str:
     """Say that two noises depend on each other; ``times``: how often each value of ``by`` (rows) came with each value.
 
-    The remedy is one noise whose values number the pairs of values.
+    The remedy is one joint table of both.
     """
     groups = _groups(by, times.sum(axis=1))
     shares = np.array([times[of].sum(axis=0) / times[of].sum() for _, of in groups])
@@ -73,14 +74,19 @@ def correlation_text(name: str, values: NDArray[Any], other: str, by: NDArray[An
     else:
         what, numbers = "on average", (shares * values).sum(axis=1)
     shown = ", ".join(f"{x:.2g} when {other} is {at}" for x, (at, _) in zip(numbers, groups, strict=True))
-    counted = all(each.dtype.kind != "U" and (each == np.arange(each.size)).all() for each in (values, by))
+    product = f"itertools.product({_listed(name, values)}, {_listed(other, by)})"
     return (
-        f"{name} and {other} depend on each other ({name} is {what} {shown}): make them one noise, "
-        f"both=Categorical(range({values.size * by.size}), prior=1), of which both // {by.size} is "
-        f"{name if counted else f'the place of the value of {name}'} and both % {by.size} is "
-        f"{other if counted else f'that of {other}'}; or, if one of them is known before the round, make it part of "
-        "the state"
+        f"{name} and {other} depend on each other ({name} is {what} {shown}): make them one joint table, "
+        f'"{name}, {other}": Joint({product}, prior=1), or let one of them depend on the other in its arguments; '
+        "or, if one of them is known before the round, make it part of the state"
     )
+
+
+def _listed(name: str, values: NDArray[Any]) -> str:
+    """Return the values of a noise as they are written in a program."""
+    if values.dtype.kind in "biu" and (values == np.arange(values.size)).all():
+        return f"range({values.size})"
+    return repr(values.tolist()) if values.size <= MOST_LISTED else f"[the values of {name}]"
 
 
 def _groups(by: NDArray[Any], times: Floats) -> list[tuple[str, Bools]]:
