@@ -1,0 +1,208 @@
+r"""Alternatives to independent rounds: a noise that varies more than its family, in fits, or together with another.
+
+The numerators of these E-values are predictions of the results of rounds (``round_results``), made from the plug-in
+distribution :math:`\hat p(w \mid g)` of the joint outcomes: that of parameters which were estimated before. A noise with
+value :math:`v(w)` is tilted,
+
+.. math:: \hat p_\eta(w \mid g) = \hat p(w \mid g)\, e^{\eta v(w)} / Z_g(\eta),
+
+which makes another probability of a Bernoulli or binomial noise, another rate of a Poisson noise or of an event.
+
+- **Dispersion.** In every round :math:`\eta \sim N(c_g, \sigma^2)` again: beyond the binomial or the Poisson
+  distribution. Gauss-Hermite sums stand for the integral over :math:`\eta`. The centre
+  :math:`c_g = -\sigma^2 \kappa_3 / (2 \kappa_2)`, with cumulants of v, keeps the mean to second order.
+- **Fits.** The same, with one :math:`\eta` for all rounds since the test looked last.
+- **Correlation** of two noises: :math:`\hat p(w \mid g)\, r_g(v_1(w), v_2(w))`, where r is an interaction
+  :math:`e^{\kappa z_1 z_2}` of centred ranks, fitted to the marginal distributions (iterative proportional fitting).
+
+A mean over several :math:`\sigma`, or :math:`\kappa`, is the numerator. The denominator is the largest likelihood over
+all unknown parameters, as in ``joint_check``.
+"""
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.kernels import special
+from psconrl.learning.checks import saved_floats
+from psconrl.learning.posterior.dependence import log_sum_exp
+from psconrl.learning.posterior.noise_families import raised_logs
+from psconrl.learning.posterior.round_results import Cells
+from psconrl.products import product
+from psconrl.systems.noise import Categorical
+from psconrl.systems.randomness import IndependentNoise
+from psconrl.systems.structure import Structure
+
+DISPERSION, FITS = "(dispersion)", "(fits)"  # causes of a doubt
+SPREADS = np.array([0.15, 0.4, 0.9, 2.0])  # sigma, in standard deviations of the noise
+LEAST_DEVIATION = 0.5  # that counts for the spreads
+NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
+INTERACTIONS = np.array([-2.5, -1.0, -0.4, 0.4, 1.0, 2.5])  # kappa, of ranks with variance 1
+FITTINGS = 12  # of an interaction to the marginal distributions
+MOST_PAIRS = 100  # of noises
+MOST_CONTEXTS = 1000  # in which the standard deviation of a noise is taken
+NO_VARIANCE = 1e-12
+
+
+class Feature(NamedTuple):
+    """A number that every joint outcome has: the place of the value of a noise, or whether an event happens."""
+
+    name: str
+    of_outcome: Ints
+    size: int
+    may_disperse: bool
+
+
+class FluctuationCheck:
+    """The tests of all noises, and of pairs of them."""
+
+    def __init__(self, structure: Structure, names: tuple[str, ...]) -> None:
+        self._structure = structure
+        self.features = _features(structure, names)
+        some = [f for f in self.features if isinstance(structure.randomness, IndependentNoise)]
+        self.pairs = list(itertools.combinations(some, 2))[:MOST_PAIRS]
+        n = SPREADS.size
+        self._logs: dict[tuple[str, str], Floats] = {}
+        for f in self.features:
+            self._logs[f.name, FITS] = np.zeros(n)
+            if f.may_disperse:
+                self._logs[f.name, DISPERSION] = np.zeros(n)
+        for one, two in self.pairs:
+            self._logs[one.name, two.name] = np.zeros(INTERACTIONS.size)
+        self._interacting: dict[tuple[str, str, int], Floats] = {}  # by pair and context, under the plug-in
+        self._sigma: dict[str, Floats] = {}  # the same of spreads
+
+    @property
+    def number(self) -> int:
+        """Number of tests."""
+        return len(self._logs)
+
+    def plug_in(self, table: Floats) -> None:
+        """Take another plug-in (G, W) for the rounds to come."""
+        self._interacting = {}
+        some = table[:MOST_CONTEXTS]
+        for f in self.features:
+            marginal = _marginal(some, f.of_outcome, f.size)
+            second = _moments(marginal)[1]
+            varying = second > NO_VARIANCE
+            deviation = float(np.sqrt(second[varying].mean())) if varying.any() else 1.0
+            self._sigma[f.name] = SPREADS / max(deviation, LEAST_DEVIATION)
+
+    def add(self, cells: Cells, times: Floats, table: Floats) -> None:
+        """Add the rounds since the last call, given the plug-in."""
+        if not cells.number:
+            return
+        contexts, of_cell = np.unique(cells.contexts, return_inverse=True)
+        of_result = np.empty(cells.number, dtype=np.int64)
+        of_result[cells.result] = of_cell.ravel()
+        rows, shares = table[contexts], table[cells.contexts, cells.outcomes]
+        for f in self.features:
+            self._add_tilts(f, cells, times, shares, rows, of_result)
+        for one, two in self.pairs:
+            ratios = np.array([self._ratios(one, two, int(g), table[g]) for g in contexts])
+            own = ratios[of_cell.ravel(), :, one.of_outcome[cells.outcomes], two.of_outcome[cells.outcomes]]
+            found = np.array(
+                [np.bincount(cells.result, weights=shares * own[:, k], minlength=cells.number) for k in range(len(own.T))]
+            )
+            self._logs[one.name, two.name] += product(raised_logs(found), times)
+
+    def _add_tilts(self, f: Feature, cells: Cells, times: Floats, shares: Floats, rows: Floats, where: Ints) -> None:
+        V, places = f.size, np.arange(f.size, dtype=np.float64)
+        parts = np.bincount(cells.result * V + f.of_outcome[cells.outcomes], weights=shares, minlength=cells.number * V)
+        parts = parts.reshape(-1, V)
+        marginal = _marginal(rows, f.of_outcome, V)
+        tilts = _tilts(marginal, self._sigma[f.name])  # (contexts, spreads, nodes)
+        raised = tilts[..., None] * places
+        raised = special.exp_array(np.ascontiguousarray(raised - raised.max(axis=3, keepdims=True)))
+        totals = (raised * marginal[:, None, None, :]).sum(axis=3)
+        found = (raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], 1e-300)
+        weights = special.exp_array(LOG_WEIGHTS)
+        if f.may_disperse:
+            mixed = (found * weights).sum(axis=2)
+            self._logs[f.name, DISPERSION] += product(np.ascontiguousarray(raised_logs(mixed).T), times)
+        logs = np.tensordot(times, raised_logs(found), axes=1) + LOG_WEIGHTS
+        self._logs[f.name, FITS] += [log_sum_exp(row) for row in logs]
+
+    def _ratios(self, one: Feature, two: Feature, context: int, row: Floats) -> Floats:
+        """Return the interactions (kappas, V1, V2) of two noises in a context."""
+        key = one.name, two.name, context
+        if key not in self._interacting:
+            code = one.of_outcome * two.size + two.of_outcome
+            both = np.bincount(code, weights=row, minlength=one.size * two.size).reshape(one.size, two.size)
+            self._interacting[key] = _interactions(both)
+        return self._interacting[key]
+
+    def evidence(self, least: float) -> dict[str, dict[str, float]]:
+        """Return log E by noise and cause, given the logarithm of the denominator."""
+        found: dict[str, dict[str, float]] = {}
+        for (name, cause), logs in self._logs.items():
+            found.setdefault(name, {})[cause] = log_sum_exp(logs) - special.log(float(logs.size)) - least
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return the logarithms of the numerators."""
+        return {f"{name}|{cause}": logs for (name, cause), logs in self._logs.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        for (name, cause), logs in self._logs.items():
+            self._logs[name, cause] = saved_floats(state[f"{name}|{cause}"], logs.shape, "logs")
+
+
+def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
+    """Return what may fluctuate."""
+    randomness, W = structure.randomness, structure.randomness.n_outcomes
+    if not isinstance(randomness, IndependentNoise):
+        return [Feature(name, (np.arange(W) == e).astype(np.int64), 2, False) for e, name in enumerate(names)]
+    found = []
+    places = np.unravel_index(np.arange(W), randomness.sizes)
+    for k, (name, noise) in enumerate(randomness.noises.items()):
+        if randomness.sizes[k] > 1:
+            free = isinstance(noise, Categorical) and name in randomness.keys
+            found.append(Feature(name, places[k], randomness.sizes[k], randomness.sizes[k] > 2 and not free))
+    return found
+
+
+def _marginal(rows: Floats, of_outcome: Ints, size: int) -> Floats:
+    """Return the distributions (contexts, V) of a number, given those of the joint outcomes (contexts, W)."""
+    n = len(rows)
+    codes = (np.arange(n)[:, None] * size + of_outcome).ravel()
+    return np.bincount(codes, weights=rows.ravel(), minlength=n * size).reshape(n, size).astype(np.float64)
+
+
+def _moments(marginal: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return means and the second and third central moments of distributions (contexts, V)."""
+    places = np.arange(marginal.shape[1], dtype=np.float64)
+    mean = product(marginal, places)
+    away = places - mean[:, None]
+    return mean, (marginal * away**2).sum(axis=1), (marginal * away**3).sum(axis=1)
+
+
+def _tilts(marginal: Floats, sigma: Floats) -> Floats:
+    """Return the tilts (contexts, spreads, nodes) of distributions (contexts, V)."""
+    _, second, third = _moments(marginal)
+    skew = np.where(second > NO_VARIANCE, third / np.maximum(second, NO_VARIANCE), 0.0)
+    return np.asarray(sigma[:, None] * NODES - 0.5 * (sigma**2)[:, None] * skew[:, None, None])
+
+
+def _interactions(both: Floats) -> Floats:
+    """Return factors (kappas, V1, V2) of a joint distribution that keep its marginal distributions.
+
+    The last fitting is to the first noise, up to rounding, so that what is returned sums to one exactly in that sense.
+    """
+    first, second = both.sum(axis=1), both.sum(axis=0)
+    ranks = []
+    for p in (first, second):
+        z = np.cumsum(p) - 0.5 * p - 0.5
+        scale = np.sqrt(float((p * z**2).sum()))
+        ranks.append(z / scale if scale > 1e-9 else 0.0 * z)
+    factors = special.exp_array(np.ascontiguousarray(INTERACTIONS[:, None, None] * ranks[0][:, None] * ranks[1]))
+    for _ in range(FITTINGS):
+        shares = both * factors
+        factors = factors * (second / np.maximum(shares.sum(axis=1), 1e-300))[:, None, :]
+        shares = both * factors
+        factors = factors * (first / np.maximum(shares.sum(axis=2), 1e-300))[:, :, None]
+    return factors
