@@ -30,6 +30,7 @@ from psconrl.learning.posterior.cost_check import CostCheck
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence_check import DependenceCheck
 from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, DistributionCheck
+from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS
 from psconrl.learning.posterior.joint_check import JointCheck
 from psconrl.learning.posterior.variables import varying_variables
 from psconrl.systems.randomness import Parameters
@@ -37,6 +38,7 @@ from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
 
 FIRST_CHECK = 50  # rounds until the first tests, and least number of rounds between tests
+LEAST_BLOCK = 20  # rounds between looks at joint results
 UNTIL_NEXT = 1.15  # by which factor there are more rounds at the next tests
 UNTIL_NEXT_DISTRIBUTION = 1.25  # the same of the tests against families, which take longer
 REVISED = float(np.log(100.0))  # evidence by which another diagnosis has to be ahead
@@ -50,11 +52,12 @@ class StructureCheck:
         self._distribution = DistributionCheck(structure, words)
         variables = [] if words is None else varying_variables(structure, words)
         self._dependence = DependenceCheck(structure, variables, words)
-        self._joint = JointCheck(structure, variables, self._dependence.family)
+        self._joint = JointCheck(structure, variables, self._dependence.family, self._dependence.names)
         self._correlation = CorrelationCheck(structure)
         self._costs = CostCheck(structure, words)
         self._next = self._next_distribution = FIRST_CHECK  # number of rounds
         self._noted = 0  # number of rounds that the test of costs has seen
+        self._looked = 0  # the same of the tests of joint results
         self._beyond_family: dict[str, float] = {}  # log E of the distributions that were found to be others
         self._texts: dict[str, str] = {}  # and what was said of them
         self._blamed: str | None = None  # the noise that joint results are blamed on
@@ -73,13 +76,17 @@ class StructureCheck:
             if rounds >= self._noted + FIRST_CHECK:
                 self._noted = rounds
                 self._costs.note(counts, near)
+            if rounds >= self._looked + LEAST_BLOCK:
+                self._looked = rounds
+                self._joint.note(counts, near)
             return
+        self._looked = rounds
         self._noted = rounds
         self._next = max(rounds + FIRST_CHECK, int(UNTIL_NEXT * rounds))
         found = self._dependence.evidence(counts, self._bound)
         joint = self._hidden(doubts, counts, near)
         for name, logs in joint.items():
-            found[name] |= {cause: log for cause, log in logs.items() if log >= found[name].get(cause, -np.inf)}
+            found[name] = found.get(name, {}) | {cause: log for cause, log in logs.items() if log >= found.get(name, {}).get(cause, -np.inf)}
         for name, logs in self._correlation.evidence(counts).items():
             found[name] |= logs
         if rounds >= self._next_distribution:
@@ -119,9 +126,11 @@ class StructureCheck:
     def _text(self, name: str, cause: str, joint: bool) -> str:
         if cause == DISTRIBUTION:
             return self._texts[name]
+        if joint or cause in (DISPERSION, FITS):
+            return self._joint.text(name, cause)
         if (name, cause) in self._correlation.pairs:
             return self._correlation.text(name, cause)
-        return (self._joint if joint else self._dependence).text(name, cause)
+        return self._dependence.text(name, cause)
 
     def _diagnosis(self, name: str, logs: dict[str, float]) -> str | None:
         """Return the cause of a doubt about a noise, if there is one."""
@@ -139,6 +148,7 @@ class StructureCheck:
         return {
             "next": self._next,
             "noted": self._noted,
+            "looked": self._looked,
             "next_distribution": self._next_distribution,
             "beyond_family": dict(self._beyond_family),
             "texts": dict(self._texts),
@@ -151,7 +161,7 @@ class StructureCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._next, self._noted = int(state["next"]), int(state["noted"])
+        self._next, self._noted, self._looked = (int(state[key]) for key in ("next", "noted", "looked"))
         self._next_distribution = int(state["next_distribution"])
         self._beyond_family = {str(name): float(log) for name, log in state["beyond_family"].items()}
         self._texts = {str(name): str(text) for name, text in state["texts"].items()}
