@@ -159,12 +159,16 @@ class SystemAgent(Agent):
         assert self._play is not None
         record, transition = self._play.record, pair * self.n_states + following
         record.unknown_costs += unknown
+        more = True  # whether more than the transition was noted
         if reported := words.reported(noise):
             record.noise.note(transition, reported, cells)
         elif all_given:
-            self._note_paid(self.belief, record, transition, cells)
+            more = self._note_paid(self.belief, record, transition, cells)
         elif named and cells and self.takes_noise:
             record.noise.note_named(transition, words.named(named), cells)
+        else:
+            more = False
+        self.belief.saw(transition, cells if more else ())
         if over:
             self.finish()
 
@@ -256,10 +260,12 @@ class SystemAgent(Agent):
 
     def _note_paid(
         self, belief: Structured, record: Record, number: int, cells: tuple[int, ...], times: int = 1
-    ) -> None:
+    ) -> bool:
         """Note the outcomes that explain rounds whose costs were seen, unless costs never reveal anything there."""
-        if cells and self.takes_noise and belief.explanations.costs_reveal(number // self.n_states):
+        reveal = bool(cells) and self.takes_noise and belief.explanations.costs_reveal(number // self.n_states)
+        if reveal:
             record.noise.note_paid(number, cells, times)
+        return reveal
 
     def _need_informed(self, belief: Structured, noise: Mapping[str, Any] | None) -> None:
         """Raise an error if neither costs nor noise are given, although the next state never reveals a parameter."""

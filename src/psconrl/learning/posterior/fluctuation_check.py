@@ -11,7 +11,8 @@ which makes another probability of a Bernoulli or binomial noise, another rate o
 - **Dispersion.** In every round :math:`\eta \sim N(c_g, \sigma^2)` again: beyond the binomial or the Poisson
   distribution. Gauss-Hermite sums stand for the integral over :math:`\eta`. The centre
   :math:`c_g = -\sigma^2 \kappa_3 / (2 \kappa_2)`, with cumulants of v, keeps the mean to second order.
-- **Fits.** The same, with one :math:`\eta` for all rounds since the test looked last.
+- **Fits.** The same, but :math:`\eta` lasts: from one round to the next it is drawn again with probability h only. Where
+  the order of rounds is not known, it lasts for all rounds since the last look, and is then drawn again.
 - **Correlation** of two noises: :math:`\hat p(w \mid g)\, r_g(v_1(w), v_2(w))`, where r is an interaction
   :math:`e^{\kappa z_1 z_2}` of centred ranks, fitted to the marginal distributions (iterative proportional fitting).
 
@@ -39,12 +40,14 @@ DISPERSION, FITS = "(dispersion)", "(fits)"  # causes of a doubt
 SPREADS = np.array([0.15, 0.4, 0.9, 2.0])  # sigma, in standard deviations of the noise
 LEAST_DEVIATION = 0.5  # that counts for the spreads
 NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
-LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
+SHARES = _WEIGHTS / _WEIGHTS.sum()
 INTERACTIONS = np.array([-2.5, -1.0, -0.4, 0.4, 1.0, 2.5])  # kappa, of ranks with variance 1
+DRAWN_AGAIN = np.array([0.1, 0.02])  # h
 FITTINGS = 12  # of an interaction to the marginal distributions
 MOST_PAIRS = 100  # of noises
 MOST_CONTEXTS = 1000  # in which the standard deviation of a noise is taken
 NO_VARIANCE = 1e-12
+LEAST = 1e-300  # of probabilities
 
 
 class Feature(NamedTuple):
@@ -65,9 +68,10 @@ class FluctuationCheck:
         some = [f for f in self.features if isinstance(structure.randomness, IndependentNoise)]
         self.pairs = list(itertools.combinations(some, 2))[:MOST_PAIRS]
         n = SPREADS.size
+        self._shares = np.tile(SHARES, (len(self.features), DRAWN_AGAIN.size, n, 1))  # of eta in fits, by noise
         self._logs: dict[tuple[str, str], Floats] = {}
         for f in self.features:
-            self._logs[f.name, FITS] = np.zeros(n)
+            self._logs[f.name, FITS] = np.zeros(DRAWN_AGAIN.size * n)
             if f.may_disperse:
                 self._logs[f.name, DISPERSION] = np.zeros(n)
         for one, two in self.pairs:
@@ -91,16 +95,23 @@ class FluctuationCheck:
             deviation = float(np.sqrt(second[varying].mean())) if varying.any() else 1.0
             self._sigma[f.name] = SPREADS / max(deviation, LEAST_DEVIATION)
 
-    def add(self, cells: Cells, times: Floats, table: Floats) -> None:
-        """Add the rounds since the last call, given the plug-in."""
+    def add(self, cells: Cells, times: Floats, order: Ints | None, table: Floats) -> None:
+        """Add the rounds since the last call, given the plug-in; ``order``: their results, if it is known."""
         if not cells.number:
             return
         contexts, of_cell = np.unique(cells.contexts, return_inverse=True)
         of_result = np.empty(cells.number, dtype=np.int64)
         of_result[cells.result] = of_cell.ravel()
         rows, shares = table[contexts], table[cells.contexts, cells.outcomes]
+        tilted = []
         for f in self.features:
-            self._add_tilts(f, cells, times, shares, rows, of_result)
+            found = self._tilted(f, cells, shares, rows, of_result)
+            tilted.append(found)
+            if f.may_disperse:
+                mixed = raised_logs((found * SHARES).sum(axis=2))
+                self._logs[f.name, DISPERSION] += product(np.ascontiguousarray(mixed.T), times)
+        for f, logs in zip(self.features, self._in_fits(np.array(tilted), times, order), strict=True):
+            self._logs[f.name, FITS] += logs
         for one, two in self.pairs:
             ratios = np.array([self._ratios(one, two, int(g), table[g]) for g in contexts])
             own = ratios[of_cell.ravel(), :, one.of_outcome[cells.outcomes], two.of_outcome[cells.outcomes]]
@@ -109,22 +120,34 @@ class FluctuationCheck:
             )
             self._logs[one.name, two.name] += product(raised_logs(found), times)
 
-    def _add_tilts(self, f: Feature, cells: Cells, times: Floats, shares: Floats, rows: Floats, where: Ints) -> None:
+    def _tilted(self, f: Feature, cells: Cells, shares: Floats, rows: Floats, where: Ints) -> Floats:
+        """Return the probabilities (R, spreads, nodes) of results under all tilts of a noise."""
         V, places = f.size, np.arange(f.size, dtype=np.float64)
         parts = np.bincount(cells.result * V + f.of_outcome[cells.outcomes], weights=shares, minlength=cells.number * V)
         parts = parts.reshape(-1, V)
         marginal = _marginal(rows, f.of_outcome, V)
-        tilts = _tilts(marginal, self._sigma[f.name])  # (contexts, spreads, nodes)
-        raised = tilts[..., None] * places
+        raised = _tilts(marginal, self._sigma[f.name])[..., None] * places
         raised = special.exp_array(np.ascontiguousarray(raised - raised.max(axis=3, keepdims=True)))
         totals = (raised * marginal[:, None, None, :]).sum(axis=3)
-        found = (raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], 1e-300)
-        weights = special.exp_array(LOG_WEIGHTS)
-        if f.may_disperse:
-            mixed = (found * weights).sum(axis=2)
-            self._logs[f.name, DISPERSION] += product(np.ascontiguousarray(raised_logs(mixed).T), times)
-        logs = np.tensordot(times, raised_logs(found), axes=1) + LOG_WEIGHTS
-        self._logs[f.name, FITS] += [log_sum_exp(row) for row in logs]
+        return np.asarray((raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], LEAST))
+
+    def _in_fits(self, tilted: Floats, times: Floats, order: Ints | None) -> Floats:
+        """Return what the rounds add to the logarithms (noises, h * spreads) of predictions with tilts that last."""
+        tilted = np.maximum(tilted, LEAST)
+        if order is None:
+            logs = np.tensordot(raised_logs(tilted), times, axes=([1], [0]))[:, None] + raised_logs(self._shares)
+            self._shares = np.broadcast_to(SHARES, self._shares.shape).copy()
+            top = logs.max(axis=3, keepdims=True)
+            sums = special.exp_array(np.ascontiguousarray(logs - top)).sum(axis=3)
+            return np.asarray(top[..., 0] + raised_logs(sums)).reshape(len(tilted), -1)
+        shares, again = self._shares, DRAWN_AGAIN[:, None, None]
+        back, predicted = again * SHARES, np.empty((order.size, *shares.shape[:3]))
+        for t, r in enumerate(order.tolist()):
+            shares = shares * tilted[:, None, r]
+            shares.sum(axis=3, out=predicted[t])
+            shares = (1.0 - again) * (shares / predicted[t][..., None]) + back
+        self._shares = shares
+        return np.asarray(raised_logs(predicted).sum(axis=0)).reshape(len(tilted), -1)
 
     def _ratios(self, one: Feature, two: Feature, context: int, row: Floats) -> Floats:
         """Return the interactions (kappas, V1, V2) of two noises in a context."""
@@ -144,12 +167,14 @@ class FluctuationCheck:
 
     def state(self) -> dict[str, Any]:
         """Return the logarithms of the numerators."""
-        return {f"{name}|{cause}": logs for (name, cause), logs in self._logs.items()}
+        logs = {f"{name}|{cause}": logs for (name, cause), logs in self._logs.items()}
+        return {"logs": logs, "shares": self._shares}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         for (name, cause), logs in self._logs.items():
-            self._logs[name, cause] = saved_floats(state[f"{name}|{cause}"], logs.shape, "logs")
+            self._logs[name, cause] = saved_floats(state["logs"][f"{name}|{cause}"], logs.shape, "logs")
+        self._shares = saved_floats(state["shares"], self._shares.shape, "shares")
 
 
 def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
@@ -202,7 +227,7 @@ def _interactions(both: Floats) -> Floats:
     factors = special.exp_array(np.ascontiguousarray(INTERACTIONS[:, None, None] * ranks[0][:, None] * ranks[1]))
     for _ in range(FITTINGS):
         shares = both * factors
-        factors = factors * (second / np.maximum(shares.sum(axis=1), 1e-300))[:, None, :]
+        factors = factors * (second / np.maximum(shares.sum(axis=1), LEAST))[:, None, :]
         shares = both * factors
-        factors = factors * (first / np.maximum(shares.sum(axis=2), 1e-300))[:, :, None]
+        factors = factors * (first / np.maximum(shares.sum(axis=2), LEAST))[:, :, None]
     return factors

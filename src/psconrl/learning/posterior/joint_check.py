@@ -78,6 +78,10 @@ class JointCheck:
         """Number of tests."""
         return len(self.names) * (len(self._variables) + 2) + self._fluctuation.number
 
+    def saw(self, number: int, cells: tuple[int, ...]) -> None:
+        """Note a round of live use; see ``RoundResults``."""
+        self._results.saw(number, cells)
+
     def note(self, counts: Counts, near: Parameters) -> None:
         """Add the rounds since the last call to all numerators; ``near``: parameters drawn from their posterior."""
         rounds, total = self._results.new(counts), int(counts.visits.sum())
@@ -104,7 +108,8 @@ class JointCheck:
         cells = self._results.cells(seen)
         if not seen.size:
             return
-        self._fluctuation.add(cells, times[seen], self._table)
+        order = None if rounds.order is None else np.searchsorted(seen, rounds.order)
+        self._fluctuation.add(cells, times[seen], order, self._table)
         by_variable = {"": times[None, seen]}
         of_round = np.searchsorted(seen, rounds.results)
         for v in self._variables:

@@ -19,6 +19,7 @@ from psconrl.systems.structure import Structure
 
 Result = tuple[int, ...]  # (0, number of the pattern of a transition), or (1, *cells)
 TRANSITION, CELLS = 0, 1
+MOST_FOLLOWED = 100_000  # rounds whose order is kept until the next look
 
 
 class Rounds(NamedTuple):
@@ -27,6 +28,7 @@ class Rounds(NamedTuple):
     pairs: Ints
     results: Ints  # places in the list of results
     times: Floats
+    order: Ints | None  # the results of all rounds as they followed each other, if that is known
 
 
 class Cells(NamedTuple):
@@ -48,6 +50,12 @@ class RoundResults:
         self._codes: Ints = np.empty(0, dtype=np.int64)  # pair and result, as numbers, of all rounds counted so far
         self._times: Floats = np.empty(0)
         self._reported: list[list[tuple[int, int]]] = [[], [], []]  # transition and result of reports, by kind
+        self._followed: list[tuple[int, ...]] = []  # transition and cells of rounds since the last call, in live use
+
+    def saw(self, number: int, cells: tuple[int, ...]) -> None:
+        """Note a round of live use, of which more than the transition was seen if there are cells."""
+        if len(self._followed) < MOST_FOLLOWED:
+            self._followed.append((number, *cells))
 
     def new(self, counts: Counts) -> Rounds:
         """Return the rounds since the last call."""
@@ -58,7 +66,25 @@ class RoundResults:
         self._codes, self._times = codes, times
         changed = np.flatnonzero(times > before)
         pairs, results = np.divmod(codes[changed], 1 << 32)
-        return Rounds(pairs, results, (times - before)[changed])
+        new = (times - before)[changed]
+        return Rounds(pairs, results, new, self._order(results, new))
+
+    def _order(self, results: Ints, times: Floats) -> Ints | None:
+        """Return the results of the rounds noted by ``saw``; None if these are not all rounds."""
+        places = [self._followed_place(number, cells) for number, *cells in self._followed]
+        self._followed = []
+        order = np.array([place for place in places if place >= 0], dtype=np.int64)
+        seen = np.bincount(order, minlength=len(self.results))
+        expected = np.bincount(results, weights=times, minlength=len(self.results))
+        return order if np.array_equal(seen, expected) else None
+
+    def _followed_place(self, number: int, cells: list[int]) -> int:
+        """Return the place of the result of a round; -1 if nothing explains it."""
+        if cells:
+            return self._places.get((CELLS, *cells), -1)
+        at = min(int(np.searchsorted(self._entries, number)), self._entries.size - 1)
+        pattern = int(self._structure.patterns.of_entry[at])
+        return self._places.get((TRANSITION, pattern), -1) if self._entries[at] == number else -1
 
     def _all(self, counts: Counts) -> tuple[Ints, Floats]:
         """Return numbers of pair and result, increasing, and how often each was seen."""
@@ -126,7 +152,9 @@ class RoundResults:
 
     def state(self) -> dict[str, Any]:
         """Return the results, and how often each was seen."""
-        return {"results": [list(one) for one in self.results], "codes": self._codes, "times": self._times}
+        return {"results": [list(one) for one in self.results], "codes": self._codes, "times": self._times} | {
+            "followed": [list(one) for one in self._followed]
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
@@ -150,4 +178,5 @@ class RoundResults:
         ):
             raise AgentError("the results of rounds are damaged")
         self._reported = [[], [], []]
+        self._followed = [tuple(int(x) for x in one) for one in state["followed"]]
 
