@@ -32,6 +32,7 @@ from psconrl.learning.posterior.dependence import log_sum_exp
 from psconrl.learning.posterior.noise_families import raised_logs
 from psconrl.learning.posterior.round_results import Cells
 from psconrl.products import product
+from psconrl.systems.events import EventClock
 from psconrl.systems.noise import Categorical
 from psconrl.systems.randomness import IndependentNoise
 from psconrl.systems.structure import Structure
@@ -51,7 +52,7 @@ LEAST = 1e-300  # of probabilities
 
 
 class Feature(NamedTuple):
-    """A number that every joint outcome has: the place of the value of a noise, or whether an event happens."""
+    """A number that every joint outcome has: the place of the value of a noise, or whether one of some events happens."""
 
     name: str
     of_outcome: Ints
@@ -181,7 +182,12 @@ def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
     """Return what may fluctuate."""
     randomness, W = structure.randomness, structure.randomness.n_outcomes
     if not isinstance(randomness, IndependentNoise):
-        return [Feature(name, (np.arange(W) == e).astype(np.int64), 2, False) for e, name in enumerate(names)]
+        assert isinstance(randomness, EventClock)
+        sets = [(e,) for e in range(len(names))] + list(itertools.combinations(sorted(randomness.keys), 2))[:MOST_PAIRS]
+        return [
+            Feature(" and ".join(names[e] for e in some), np.isin(np.arange(W), some).astype(np.int64), 2, False)
+            for some in sets
+        ]
     found = []
     places = np.unravel_index(np.arange(W), randomness.sizes)
     for k, (name, noise) in enumerate(randomness.noises.items()):

@@ -14,18 +14,18 @@ If noise j has known parameters, the mixture alone, against the denominator, tes
 probability are tilted, :math:`p_\eta(x) \propto \hat p(x) e^{\eta x}`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
+from psconrl.learning.posterior.dependence_check import DependenceCheck
 from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS, FluctuationCheck
-from psconrl.learning.posterior.noise_families import Family, GridFamily, log_mean_exp, raised_logs, tilted_family
-from psconrl.learning.posterior.noise_views import NoiseViews, noise_names
+from psconrl.learning.posterior.noise_families import GridFamily, log_mean_exp, raised_logs, tilted_family
+from psconrl.learning.posterior.noise_views import NoiseViews
 from psconrl.learning.posterior.result_likelihood import ResultLikelihood
 from psconrl.learning.posterior.round_results import Cells, RoundResults, Rounds
 from psconrl.learning.posterior.structure_advice import (
@@ -46,21 +46,18 @@ UNTIL_PLUGGED = 1.3  # by which factor there are more rounds when the plug-in is
 
 
 class JointCheck:
-    """The tests of all noises that are hidden in some pairs, and of all that fluctuate. ``names``: as of the tests."""
+    """The tests of all noises that are hidden in some pairs, and of all that fluctuate.
 
-    def __init__(
-        self,
-        structure: Structure,
-        variables: list[VaryingVariable],
-        family: Callable[[str], Family],
-        names: tuple[str, ...] = (),
-    ) -> None:
-        self._structure, self._variables, self._family = structure, variables, family
-        randomness = structure.randomness
-        self.names = _hidden_names(structure) if isinstance(randomness, IndependentNoise) else ()
+    ``alone``: the tests of noises one by one.
+    """
+
+    def __init__(self, structure: Structure, variables: list[VaryingVariable], alone: DependenceCheck) -> None:
+        self._structure, self._variables, self._alone = structure, variables, alone
+        independent = isinstance(structure.randomness, IndependentNoise)
+        self.names = _seldom_alone(alone.views) if independent else ()
         self._results = RoundResults(structure)
         self._likelihood = ResultLikelihood(structure, self._results)
-        self._fluctuation = FluctuationCheck(structure, names or noise_names(randomness))
+        self._fluctuation = FluctuationCheck(structure, alone.names)
         self._plugged: Parameters | None = None  # estimates, for the rounds until the next ones
         self._table: Floats = np.empty((0, 0))  # of these
         self._grids: dict[str, Floats] = {}  # by noise, tables (M, G, W) of itself
@@ -177,7 +174,7 @@ class JointCheck:
             return fits_text(name)
         if (name, cause) in self.correlated:
             return hidden_correlation_text(name, cause)
-        family = self._family(name)
+        family = self._alone.family(name)
 
         def estimates(logs: Floats) -> Floats | None:
             return family.best_points(logs) if isinstance(family, GridFamily) else None
@@ -222,7 +219,7 @@ class JointCheck:
 
     def _grid(self, name: str) -> Floats:
         """Return the tables (M, G, W) of a noise: of its parameters, or tilted where it has free probabilities."""
-        family, randomness = self._family(name), self._structure.randomness
+        family, randomness = self._alone.family(name), self._structure.randomness
         if isinstance(family, GridFamily):
             return family.grid
         assert isinstance(randomness, IndependentNoise)
@@ -267,15 +264,13 @@ class JointCheck:
                 self._before[name] = saved_floats(state["before"][name], shape, "before")
 
 
-def _hidden_names(structure: Structure) -> tuple[str, ...]:
-    """Return the noises of which some pair shows less than their values; none if there is only one noise."""
-    views = NoiseViews(structure, noise_names(structure.randomness))
-    sizes = structure.randomness.sizes
-    if sum(size > 1 for size in sizes) < 2:
+def _seldom_alone(views: NoiseViews) -> tuple[str, ...]:
+    """Return the noises of which the transitions of some pair show less than their values; none if there is only one."""
+    several = [k for k, name in enumerate(views.names) if np.unique(views.values[name]).size > 1]
+    if len(several) < 2:
         return ()
-    classes: Ints = np.unique(views.classes)
     found = set()
-    for k in classes.tolist():
+    for k in range(int(views.classes.max()) + 1):
         for name, view in views.of_class(k).items():
             if len(set(view.blocks) - {-1}) < sum(block >= 0 for block in view.blocks):
                 found.add(name)

@@ -48,8 +48,8 @@ class NoiseSightings:
     def __init__(self, structure: Structure, events: tuple[str, ...] = (), words: Vocabulary | None = None) -> None:
         self._structure = structure
         self._of_events = not isinstance(structure.randomness, IndependentNoise)
-        self._views = NoiseViews(structure, noise_names(structure.randomness), words)
-        self.names = events if self._of_events else tuple(self._views.names)
+        self.views = NoiseViews(structure, noise_names(structure.randomness), words)
+        self.names = events if self._of_events else tuple(self.views.names)
         self.rows: dict[str, list[SightedRow]] = {name: [] for name in self.names}
         self._places: dict[str, dict[SightedRow, int]] = {name: {} for name in self.names}
         self._forget()
@@ -102,8 +102,8 @@ class NoiseSightings:
         new = np.ones(numbers.size, dtype=bool)
         new[at] = False
         pairs, following = np.divmod(numbers[new], self._structure.n_states)
-        outcomes = self._views.explained(pairs, following)
-        classes = self._views.classes[pairs]
+        outcomes = self.views.explained(pairs, following)
+        classes = self.views.classes[pairs]
         for k, name in enumerate(self.names):
             merged = np.empty(numbers.size, dtype=np.int64)
             merged[at] = self._row_of[name]
@@ -114,7 +114,7 @@ class NoiseSightings:
 
     def _values(self, name: str, outcomes: Ints) -> Ints:
         """Return the values of a noise in some joint outcomes; -1 for none."""
-        return np.where(outcomes >= 0, self._views.values[name][outcomes], -1)
+        return np.where(outcomes >= 0, self.views.values[name][outcomes], -1)
 
     def _event_values(self, event: int, classes: Ints, outcomes: Ints) -> Ints:
         """Return whether an event is the first that explains each transition; -1 for none."""
@@ -132,7 +132,7 @@ class NoiseSightings:
 
     def _row(self, name: str, place: int, number: int, value: int) -> SightedRow | None:
         """Return the row that a value of a noise is in, in a class of pairs; None if it is the only one."""
-        own = self._views.of_class(number)[EVENTS if self._of_events else name]
+        own = self.views.of_class(number)[EVENTS if self._of_events else name]
         if self._of_events:
             return self._row_in(own, 0, place, place if value else -1, in_full=False)
         return self._row_in(own, own.blocks[value], place, -1, in_full=False)
@@ -144,11 +144,11 @@ class NoiseSightings:
         times, paid, named = (list(kind)[len(known) :] for kind, known in zip(kinds, self._reported, strict=True))
         S = self._structure.n_states
         for number, bits, *cells in times:
-            self._note(0, number, cells, self._views.reported(number // S, bits, cells), in_full=True)
+            self._note(0, number, cells, self.views.reported(number // S, bits, cells), in_full=True)
         for number, *cells in paid:
-            self._note(1, number, cells, self._views.paid(number // S, None, cells), in_full=False)
+            self._note(1, number, cells, self.views.paid(number // S, None, cells), in_full=False)
         for number, bits, *cells in named:
-            self._note(2, number, cells, self._views.paid(number // S, bits, cells), in_full=False)
+            self._note(2, number, cells, self.views.paid(number // S, bits, cells), in_full=False)
 
     def _note(
         self, kind: int, number: int, cells: list[int], seen: Iterable[tuple[str, NoiseView, int]], in_full: bool

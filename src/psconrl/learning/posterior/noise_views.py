@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.explanations import Explanations
 from psconrl.systems.randomness import IndependentNoise, Randomness
@@ -47,6 +47,7 @@ class NoiseViews:
         self._places = noise_names(structure.randomness)
         self._explanations = Explanations(structure, words)
         self._with_costs: dict[tuple[int, int | None], dict[str, NoiseView]] = {}
+        self._seen_in_full: dict[tuple[str, int], tuple[int, tuple[int, ...]]] = {}
 
     @property
     def classes(self) -> Ints:
@@ -123,9 +124,15 @@ class NoiseViews:
 
     def _when_seen(self, name: str, context: int) -> tuple[int, tuple[int, ...]]:
         """Return the context and the partition of a noise that is seen itself: every possible value on its own."""
-        possible = set(self.values[name][self._structure.randomness.possible()[context]].tolist())
-        own = tuple(value if value in possible else -1 for value in range(self._size(name)))
-        return self.own_context(name, context), own
+        if (name, context) not in self._seen_in_full:
+            possible = set(self.values[name][self._possible[context]].tolist())
+            own = tuple(value if value in possible else -1 for value in range(self._size(name)))
+            self._seen_in_full[name, context] = self.own_context(name, context), own
+        return self._seen_in_full[name, context]
+
+    @cached_property
+    def _possible(self) -> Bools:
+        return self._structure.randomness.possible()
 
     def _size(self, name: str) -> int:
         return self._structure.randomness.sizes[self._places.index(name)]
@@ -213,7 +220,7 @@ class NoiseViews:
     def _first_outcome(self, pairs: Ints, following: Ints) -> Ints:
         """Return ``explained`` of some transitions at once."""
         structure = self._structure
-        fits = structure.randomness.possible()[structure.contexts[pairs]]
+        fits = self._possible[structure.contexts[pairs]]
         fits = fits & (structure.successors[pairs] == following[:, None])
         return np.where(fits.any(axis=1), fits.argmax(axis=1), -1)
 

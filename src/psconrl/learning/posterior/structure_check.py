@@ -52,7 +52,7 @@ class StructureCheck:
         self._distribution = DistributionCheck(structure, words)
         variables = [] if words is None else varying_variables(structure, words)
         self._dependence = DependenceCheck(structure, variables, words)
-        self._joint = JointCheck(structure, variables, self._dependence.family, self._dependence.names)
+        self._joint = JointCheck(structure, variables, self._dependence)
         self._correlation = CorrelationCheck(structure)
         self._costs = CostCheck(structure, words)
         self._next = self._next_distribution = FIRST_CHECK  # number of rounds
