@@ -5,7 +5,9 @@ Every noise is tested
 - against the family of its distribution (``distribution_check``),
 - against every variable of the states and of the actions, and against time (``dependence_check``),
 - against other values of its parameter, if this is known,
-- against every other noise, in rounds in which both were reported (``correlation_check``).
+- against every other noise, in rounds in which both were reported (``correlation_check``),
+- against more variation than its family has, against fits, and against every other noise as far as next states, costs
+  and reports together show it (``fluctuation_check``).
 
 Every test is an e-value that may be looked at in every round. It finds what is wrong when it reaches
 :math:`K / \alpha`, with the number of tests K. The probability that one of them ever does so although the structure is
@@ -14,11 +16,12 @@ cause with the most evidence; the diagnosis is revised if another one later has 
 
 Costs are tested, too (``cost_check``), with the same probability of a false alarm once more.
 
-Where transitions show only joint results of several noises, these are tested together (``joint_check``).
+Where next states, costs and reports show only joint results of several noises, these are tested together
+(``joint_check``).
 
-**Not found**: what leaves no trace in the next state or in reports; a pattern in something that is not a variable,
-such as a weekday that is not in the state, unless it looks like a change; noises that depend on each other, unless
-both are reported. Reports of the noise are taken to be made whatever its value is.
+**Not found**: what leaves no trace in the next state, in costs or in reports; a pattern in something that is not a
+variable, such as a weekday that is not in the state, unless it looks like a change, fits or dispersion. Reports of the
+noise are taken to be made whatever its value is.
 """
 
 from typing import Any
@@ -43,6 +46,8 @@ UNTIL_NEXT = 1.15  # by which factor there are more rounds at the next tests
 UNTIL_NEXT_DISTRIBUTION = 1.25  # the same of the tests against families, which take longer
 REVISED = float(np.log(100.0))  # evidence by which another diagnosis has to be ahead
 DISTRIBUTION = "distribution"  # a cause, besides variables and time
+CONSIDERED = float(np.log(20.0))  # evidence of a cause that is named in place of one that was found
+EXPLAINED = 10.0  # by how much more evidence fits have to be ahead of other causes
 
 
 class StructureCheck:
@@ -137,13 +142,18 @@ class StructureCheck:
         return self._dependence.text(name, cause)
 
     def _diagnosis(self, name: str, logs: dict[str, float]) -> str | None:
-        """Return the cause of a doubt about a noise, if there is one."""
+        """Return the cause of a doubt about a noise, if there is one.
+
+        Once one test has found something, the cause may be another that is much more probable than none: fits
+        follow a change or a pattern, too, and are named only if no other cause explains nearly as much.
+        """
         beyond = {cause: log for cause, log in logs.items() if log >= self._bound}
         known = self._causes.get(name)
         if not beyond:
             return known
-        best = max(beyond, key=lambda cause: beyond[cause])
-        if known is not None and beyond[best] < logs.get(known, -np.inf) + REVISED:
+        likely = beyond | {cause: log for cause, log in logs.items() if log >= CONSIDERED}
+        best = max(likely, key=lambda cause: _weight(cause, likely[cause]))
+        if known is not None and _weight(best, likely[best]) < _weight(known, logs.get(known, -np.inf)) + REVISED:
             return known
         return best
 
@@ -174,3 +184,8 @@ class StructureCheck:
         self._dependence.restore(state["dependence"])
         self._joint.restore(state["joint"])
         self._costs.restore(state["costs"])
+
+
+def _weight(cause: str, log: float) -> float:
+    """Return log E of a cause, less what makes up for fits that follow any other cause."""
+    return log - EXPLAINED if cause == FITS else log
