@@ -1,7 +1,8 @@
 """Ten systems from ten trades, written from the documentation: planned, saved, and learned, be they right or wrong.
 
-    python benchmarks/ten_trades.py [--runs 20] [--first-run 0] [--rounds 5000] [--only bakery,lifts] [--kinds right,known]
-                                    [--agents psconrl,safe] [--processes 2] [--out ten_trades.csv] [--plans]
+    python benchmarks/ten_trades.py [--runs 20] [--first-run 0] [--rounds 5000] [--only bakery,lifts]
+                                    [--kinds right,known] [--agents psconrl,safe] [--processes 2]
+                                    [--out ten_trades.csv] [--plans]
 
 Each trade is a ``System``, and once more in plain Python that shares no code with it (``benchmarks/trades``). Tables:
 

@@ -1,8 +1,8 @@
 r"""Alternatives to independent rounds: a noise that varies more than its family, in fits, or together with another.
 
 The numerators of these E-values are predictions of the results of rounds (``round_results``), made from the plug-in
-distribution :math:`\hat p(w \mid g)` of the joint outcomes: that of parameters which were estimated before. A noise with
-value :math:`v(w)` is tilted,
+distribution :math:`\hat p(w \mid g)` of the joint outcomes: that of parameters which were estimated before. A noise
+with value :math:`v(w)` is tilted,
 
 .. math:: \hat p_\eta(w \mid g) = \hat p(w \mid g)\, e^{\eta v(w)} / Z_g(\eta),
 
@@ -11,13 +11,13 @@ which makes another probability of a Bernoulli or binomial noise, another rate o
 - **Dispersion.** In every round :math:`\eta \sim N(c_g, \sigma^2)` again: beyond the binomial or the Poisson
   distribution. Gauss-Hermite sums stand for the integral over :math:`\eta`. The centre
   :math:`c_g = -\sigma^2 \kappa_3 / (2 \kappa_2)`, with cumulants of v, keeps the mean to second order.
-- **Fits.** The same, but :math:`\eta` lasts: from one round to the next it is drawn again with probability h only. Where
-  the order of rounds is not known, it lasts for all rounds since the last look, and is then drawn again.
+- **Fits.** The same, but :math:`\eta` lasts: from one round to the next it is drawn again with probability h only.
+  Where the order of rounds is not known, it lasts for all rounds since the last look, and is then drawn again.
 - **Correlation** of two noises: :math:`\hat p(w \mid g)\, r_g(v_1(w), v_2(w))`, where r is an interaction
   :math:`e^{\kappa z_1 z_2}` of centred ranks, fitted to the marginal distributions (iterative proportional fitting).
 
-A mean over several :math:`\sigma`, or :math:`\kappa`, is the numerator. The denominator is the largest likelihood over
-all unknown parameters, as in ``joint_check``.
+A mean over several :math:`\sigma` and h, or :math:`\kappa`, is the numerator. The denominator is the largest likelihood
+over all unknown parameters, as in ``joint_check``.
 """
 
 import itertools
@@ -46,13 +46,15 @@ INTERACTIONS = np.array([-2.5, -1.0, -0.4, 0.4, 1.0, 2.5])  # kappa, of ranks wi
 DRAWN_AGAIN = np.array([0.1, 0.02])  # h
 FITTINGS = 12  # of an interaction to the marginal distributions
 MOST_PAIRS = 100  # of noises
+MOST_VALUES = 64  # of a noise that are told apart by tilts
+MOST_KEPT = 4_000_000  # numbers of interactions that are kept
 MOST_CONTEXTS = 1000  # in which the standard deviation of a noise is taken
 NO_VARIANCE = 1e-12
 LEAST = 1e-300  # of probabilities
 
 
 class Feature(NamedTuple):
-    """A number that every joint outcome has: the place of the value of a noise, or whether one of some events happens."""
+    """A number of every joint outcome: the place of the value of a noise, or whether one of some events happens."""
 
     name: str
     of_outcome: Ints
@@ -77,7 +79,7 @@ class FluctuationCheck:
                 self._logs[f.name, DISPERSION] = np.zeros(n)
         for one, two in self.pairs:
             self._logs[one.name, two.name] = np.zeros(INTERACTIONS.size)
-        self._interacting: dict[tuple[str, str, int], Floats] = {}  # by pair and context, under the plug-in
+        self._interacting: dict[tuple[str, str], dict[int, Floats]] = {}  # by pair and context, under the plug-in
         self._sigma: dict[str, Floats] = {}  # the same of spreads
 
     @property
@@ -114,10 +116,13 @@ class FluctuationCheck:
         for f, logs in zip(self.features, self._in_fits(np.array(tilted), times, order), strict=True):
             self._logs[f.name, FITS] += logs
         for one, two in self.pairs:
-            ratios = np.array([self._ratios(one, two, int(g), table[g]) for g in contexts])
+            ratios = self._ratios(one, two, contexts, rows)
             own = ratios[of_cell.ravel(), :, one.of_outcome[cells.outcomes], two.of_outcome[cells.outcomes]]
             found = np.array(
-                [np.bincount(cells.result, weights=shares * own[:, k], minlength=cells.number) for k in range(len(own.T))]
+                [
+                    np.bincount(cells.result, weights=shares * own[:, k], minlength=cells.number)
+                    for k in range(len(own.T))
+                ]
             )
             self._logs[one.name, two.name] += product(raised_logs(found), times)
 
@@ -150,14 +155,17 @@ class FluctuationCheck:
         self._shares = shares
         return np.asarray(raised_logs(predicted).sum(axis=0)).reshape(len(tilted), -1)
 
-    def _ratios(self, one: Feature, two: Feature, context: int, row: Floats) -> Floats:
-        """Return the interactions (kappas, V1, V2) of two noises in a context."""
-        key = one.name, two.name, context
-        if key not in self._interacting:
-            code = one.of_outcome * two.size + two.of_outcome
-            both = np.bincount(code, weights=row, minlength=one.size * two.size).reshape(one.size, two.size)
-            self._interacting[key] = _interactions(both)
-        return self._interacting[key]
+    def _ratios(self, one: Feature, two: Feature, contexts: Ints, rows: Floats) -> Floats:
+        """Return the interactions (contexts, kappas, V1, V2) of two noises."""
+        kept, size = self._interacting.setdefault((one.name, two.name), {}), one.size * two.size
+        if (len(kept) + contexts.size) * INTERACTIONS.size * size > MOST_KEPT:
+            kept.clear()
+        new = np.array([k for k, g in enumerate(contexts.tolist()) if g not in kept], dtype=np.int64)
+        if new.size:
+            both = _marginal(rows[new], one.of_outcome * two.size + two.of_outcome, size)
+            found = _interactions(both.reshape(-1, one.size, two.size))
+            kept.update(zip(contexts[new].tolist(), found, strict=True))
+        return np.array([kept[g] for g in contexts.tolist()])
 
     def evidence(self, least: float) -> dict[str, dict[str, float]]:
         """Return log E by noise and cause, given the logarithm of the denominator."""
@@ -193,7 +201,8 @@ def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
     for k, (name, noise) in enumerate(randomness.noises.items()):
         if randomness.sizes[k] > 1:
             free = isinstance(noise, Categorical) and name in randomness.keys
-            found.append(Feature(name, places[k], randomness.sizes[k], randomness.sizes[k] > 2 and not free))
+            size = min(randomness.sizes[k], MOST_VALUES)
+            found.append(Feature(name, places[k] * size // randomness.sizes[k], size, size > 2 and not free))
     return found
 
 
@@ -220,20 +229,20 @@ def _tilts(marginal: Floats, sigma: Floats) -> Floats:
 
 
 def _interactions(both: Floats) -> Floats:
-    """Return factors (kappas, V1, V2) of a joint distribution that keep its marginal distributions.
+    """Return factors (n, kappas, V1, V2) of joint distributions (n, V1, V2) that keep their marginal distributions.
 
-    The last fitting is to the first noise, up to rounding, so that what is returned sums to one exactly in that sense.
+    The last fitting is to the first noise, so that probabilities sum to one exactly.
     """
-    first, second = both.sum(axis=1), both.sum(axis=0)
+    first, second = both.sum(axis=2), both.sum(axis=1)
     ranks = []
     for p in (first, second):
-        z = np.cumsum(p) - 0.5 * p - 0.5
-        scale = np.sqrt(float((p * z**2).sum()))
-        ranks.append(z / scale if scale > 1e-9 else 0.0 * z)
-    factors = special.exp_array(np.ascontiguousarray(INTERACTIONS[:, None, None] * ranks[0][:, None] * ranks[1]))
+        z = np.cumsum(p, axis=1) - 0.5 * p - 0.5
+        scale = np.sqrt((p * z**2).sum(axis=1, keepdims=True))
+        ranks.append(np.where(scale > NO_VARIANCE, z / np.maximum(scale, NO_VARIANCE), 0.0))
+    exponents = INTERACTIONS[:, None, None] * ranks[0][:, None, :, None] * ranks[1][:, None, None, :]
+    factors = special.exp_array(np.ascontiguousarray(exponents))
+    both, first, second = both[:, None], first[:, None], second[:, None]
     for _ in range(FITTINGS):
-        shares = both * factors
-        factors = factors * (second / np.maximum(shares.sum(axis=1), LEAST))[:, None, :]
-        shares = both * factors
-        factors = factors * (first / np.maximum(shares.sum(axis=2), LEAST))[:, :, None]
+        factors = factors * (second / np.maximum((both * factors).sum(axis=2), LEAST))[:, :, None, :]
+        factors = factors * (first / np.maximum((both * factors).sum(axis=3), LEAST))[..., None]
     return factors

@@ -60,6 +60,7 @@ class JointCheck:
         self._fluctuation = FluctuationCheck(structure, alone.names)
         self._plugged: Parameters | None = None  # estimates, for the rounds until the next ones
         self._table: Floats = np.empty((0, 0))  # of these
+        self._own: dict[str, Floats] = {}  # by noise, its table (G, W)
         self._grids: dict[str, Floats] = {}  # by noise, tables (M, G, W) of itself
         self._next = 0  # number of rounds at which the plug-in is changed
         self._drawn: tuple[int, Parameters] = 0, {}  # number and sum of the draws since the last change
@@ -85,7 +86,9 @@ class JointCheck:
         n, sums = self._drawn
         self._drawn = n + 1, {key: sums.get(key, 0.0) + value for key, value in near.items()}
         if self._plugged is not None:
-            times = np.bincount(rounds.results, weights=rounds.times, minlength=len(self._results.results))
+            times = np.bincount(rounds.results, weights=rounds.times, minlength=len(self._results.results)).astype(
+                np.float64
+            )
             self._since = times + np.pad(self._since, (0, times.size - self._since.size))
             self._add(rounds, times)
         if self._plugged is None or total >= self._next:
@@ -97,6 +100,9 @@ class JointCheck:
         self._plugged = parameters
         self._table = self._structure.table(parameters)
         self._fluctuation.plug_in(self._table)
+        randomness = self._structure.randomness
+        if isinstance(randomness, IndependentNoise):
+            self._own = {name: randomness.own_table(name, parameters) for name in self.names}
         self._grids = {name: self._grid(name) for name in self.names}
 
     def _add(self, rounds: Rounds, times: Floats) -> None:
@@ -199,12 +205,10 @@ class JointCheck:
         """Return the probabilities (R, M) of results, with a noise at every point of its grid."""
         randomness = self._structure.randomness
         assert isinstance(randomness, IndependentNoise)
-        assert self._plugged is not None
         grid = self._grids[name]
         V, j = grid.shape[2], list(randomness.noises).index(name)
         values = np.unravel_index(cells.outcomes, randomness.sizes)[j]
-        own = randomness.own_table(name, self._plugged)
-        contexts = randomness.contexts[name]
+        own, contexts = self._own[name], randomness.contexts[name]
         shares = self._table[cells.contexts, cells.outcomes]
         at = own[contexts[cells.contexts], values]
         others = np.where(at > 0.0, shares / np.where(at > 0.0, at, 1.0), 0.0)
@@ -219,12 +223,10 @@ class JointCheck:
 
     def _grid(self, name: str) -> Floats:
         """Return the tables (M, G, W) of a noise: of its parameters, or tilted where it has free probabilities."""
-        family, randomness = self._alone.family(name), self._structure.randomness
+        family = self._alone.family(name)
         if isinstance(family, GridFamily):
             return family.grid
-        assert isinstance(randomness, IndependentNoise)
-        assert self._plugged is not None
-        return tilted_family(randomness.own_table(name, self._plugged)).grid
+        return tilted_family(self._own[name]).grid
 
     def state(self) -> dict[str, Any]:
         """Return what the tests remember."""
@@ -265,7 +267,7 @@ class JointCheck:
 
 
 def _seldom_alone(views: NoiseViews) -> tuple[str, ...]:
-    """Return the noises of which the transitions of some pair show less than their values; none if there is only one."""
+    """Return the noises of which transitions do not show the value in some pair; none if there is only one."""
     several = [k for k, name in enumerate(views.names) if np.unique(views.values[name]).size > 1]
     if len(several) < 2:
         return ()

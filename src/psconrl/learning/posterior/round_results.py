@@ -126,9 +126,7 @@ class RoundResults:
     def _read_reports(self, counts: Counts) -> tuple[Ints, Ints, Floats]:
         """Return transition, result (-1: nothing explains it) and times of all rounds with reports."""
         noise = counts.noise
-        for known, kind, skipped in zip(
-            self._reported, (noise.times, noise.paid, noise.named), (2, 1, 2), strict=True
-        ):
+        for known, kind, skipped in zip(self._reported, (noise.times, noise.paid, noise.named), (2, 1, 2), strict=True):
             for key in list(kind)[len(known) :]:
                 cells = key[skipped:]
                 known.append((key[0], self._place((CELLS, *cells)) if cells else -1))
@@ -179,4 +177,3 @@ class RoundResults:
             raise AgentError("the results of rounds are damaged")
         self._reported = [[], [], []]
         self._followed = [tuple(int(x) for x in one) for one in state["followed"]]
-

@@ -71,8 +71,8 @@ def dispersion_text(name: str, noise: Noise, size: int) -> str:
 def fits_text(name: str) -> str:
     """Say that a noise, or an event, comes in fits."""
     return (
-        f"{name}: higher in some stretches of rounds, and lower in others, than can be accidental; add what decides it, "
-        "such as busy and quiet times, to the state"
+        f"{name}: higher in some stretches of rounds, and lower in others, than can be accidental; add what decides "
+        "it, such as busy and quiet times, to the state"
     )
 
 

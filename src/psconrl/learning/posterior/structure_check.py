@@ -35,7 +35,7 @@ from psconrl.learning.posterior.dependence_check import DependenceCheck
 from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, DistributionCheck
 from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS
 from psconrl.learning.posterior.joint_check import JointCheck
-from psconrl.learning.posterior.variables import varying_variables
+from psconrl.learning.posterior.variables import TIME, varying_variables
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
@@ -46,8 +46,8 @@ UNTIL_NEXT = 1.15  # by which factor there are more rounds at the next tests
 UNTIL_NEXT_DISTRIBUTION = 1.25  # the same of the tests against families, which take longer
 REVISED = float(np.log(100.0))  # evidence by which another diagnosis has to be ahead
 DISTRIBUTION = "distribution"  # a cause, besides variables and time
-CONSIDERED = float(np.log(20.0))  # evidence of a cause that is named in place of one that was found
-EXPLAINED = 10.0  # by how much more evidence fits have to be ahead of other causes
+CONSIDERED = float(np.log(20.0))  # evidence of a change, which is then named in place of fits
+OF_FITS = 0.5  # if it is also this share of the evidence of fits
 
 
 class StructureCheck:
@@ -95,7 +95,9 @@ class StructureCheck:
         found = self._dependence.evidence(counts, self._bound)
         joint = self._hidden(doubts, counts, near)
         for name, logs in joint.items():
-            found[name] = found.get(name, {}) | {cause: log for cause, log in logs.items() if log >= found.get(name, {}).get(cause, -np.inf)}
+            found[name] = found.get(name, {}) | {
+                cause: log for cause, log in logs.items() if log >= found.get(name, {}).get(cause, -np.inf)
+            }
         for name, logs in self._correlation.evidence(counts).items():
             found[name] |= logs
         if rounds >= self._next_distribution:
@@ -144,16 +146,17 @@ class StructureCheck:
     def _diagnosis(self, name: str, logs: dict[str, float]) -> str | None:
         """Return the cause of a doubt about a noise, if there is one.
 
-        Once one test has found something, the cause may be another that is much more probable than none: fits
+        Fits
         follow a change or a pattern, too, and are named only if no other cause explains nearly as much.
         """
         beyond = {cause: log for cause, log in logs.items() if log >= self._bound}
         known = self._causes.get(name)
         if not beyond:
             return known
-        likely = beyond | {cause: log for cause, log in logs.items() if log >= CONSIDERED}
-        best = max(likely, key=lambda cause: _weight(cause, likely[cause]))
-        if known is not None and _weight(best, likely[best]) < _weight(known, logs.get(known, -np.inf)) + REVISED:
+        best = max(beyond, key=lambda cause: beyond[cause])
+        if best == FITS and logs.get(TIME, -np.inf) >= max(CONSIDERED, OF_FITS * beyond[FITS]):
+            best = TIME
+        if known is not None and logs[best] < logs.get(known, -np.inf) + REVISED:
             return known
         return best
 
@@ -184,8 +187,3 @@ class StructureCheck:
         self._dependence.restore(state["dependence"])
         self._joint.restore(state["joint"])
         self._costs.restore(state["costs"])
-
-
-def _weight(cause: str, log: float) -> float:
-    """Return log E of a cause, less what makes up for fits that follow any other cause."""
-    return log - EXPLAINED if cause == FITS else log
