@@ -10,6 +10,7 @@ seen in full; what the round reveals of the others depends on the values reporte
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,14 +165,11 @@ class NoiseSightings:
 
     def _row_in(self, view: NoiseView, block: int, place: int, outcome: int, in_full: bool) -> SightedRow | None:
         """Return the row of a set of a view; None if it reveals nothing."""
-        blocks = np.array(view.blocks)
         if self._of_events:
-            alone = blocks[place] >= 0 and int((blocks == blocks[place]).sum()) == 1
+            alone = view.blocks[place] >= 0 and view.blocks.count(view.blocks[place]) == 1
             return SightedRow(view.context, (), (int(outcome == place),)) if alone else None
-        if np.unique(blocks[blocks >= 0]).size < 2:
-            return None
-        values = tuple(np.flatnonzero(blocks == block).tolist())
-        return SightedRow(view.context, () if in_full else view.blocks, values)
+        values = _members(view.blocks, block)
+        return None if values is None else SightedRow(view.context, () if in_full else view.blocks, values)
 
     def state(self) -> dict[str, Any]:
         """Return the rows of all noises, as lists of whole numbers."""
@@ -190,3 +188,11 @@ class NoiseSightings:
                 if not row.values or min(row.values) < 0 or row in self._places[name]:
                     raise AgentError(f"the rows of {name!r} are damaged")
                 self._place(name, row)
+
+
+@lru_cache(maxsize=4096)
+def _members(blocks: tuple[int, ...], block: int) -> tuple[int, ...] | None:
+    """Return the values in a set of a view; None if the view has only one set."""
+    if len(set(blocks) - {-1}) < 2:
+        return None
+    return tuple(value for value, own in enumerate(blocks) if own == block)

@@ -7,7 +7,7 @@ action only. Given the view, the sets have the probabilities that the distributi
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -279,5 +279,14 @@ def _root(parent: Ints, value: int) -> int:
 
 
 def _add(views: Observed, view: NoiseView, value: int, times: float) -> None:
-    sums = views.setdefault((view.context, view.blocks), np.zeros(len(set(view.blocks) - {-1})))
-    sums[sorted(set(view.blocks) - {-1}).index(view.blocks[value])] += times
+    places = _places(view.blocks)
+    sums = views.get((view.context, view.blocks))
+    if sums is None:
+        sums = views[view.context, view.blocks] = np.zeros(len(places))
+    sums[places[view.blocks[value]]] += times
+
+
+@lru_cache(maxsize=4096)
+def _places(blocks: tuple[int, ...]) -> dict[int, int]:
+    """Return the places of the sets of a view, in the order of their numbers."""
+    return {block: place for place, block in enumerate(sorted(set(blocks) - {-1}))}
