@@ -222,6 +222,7 @@ class SystemAgent(Agent):
             record.noise.note_sojourn(pair, sojourn.time, sees_all, () if none in cells else cells)
         elif noise is not None:
             record.noise.note(pair * S + following, 0, ())
+        belief.saw(-1, (), sojourn.rounds)
         if play.is_full() or (play.interim and self._background.ready):
             self.finish()
 
@@ -241,8 +242,11 @@ class SystemAgent(Agent):
         if awaiting is not None and isinstance(self.belief, Structured):
             assert self._play is not None
             vector = np.atleast_1d(np.asarray(costs, dtype=np.float64))
-            number = (awaiting * self.n_actions + int(action)) * self.n_states + int(next_state)
-            self.saw_costs(self._play.record, np.array([number]), vector[:, None], np.ones(1, dtype=np.int64))
+            pair, following = awaiting * self.n_actions + int(action), int(next_state)
+            cells = self.belief.explained(pair, following, None, np.ascontiguousarray(vector)).cells
+            number = pair * self.n_states + following
+            more = self._note_paid(self.belief, self._play.record, number, cells)
+            self.belief.saw(number, cells if more else ())
         return over
 
     def saw_costs(self, record: Record, numbers: Ints, costs: Floats, times: Ints) -> None:

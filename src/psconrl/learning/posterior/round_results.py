@@ -51,11 +51,15 @@ class RoundResults:
         self._times: Floats = np.empty(0)
         self._reported: list[list[tuple[int, int]]] = [[], [], []]  # transition and result of reports, by kind
         self._followed: list[tuple[int, ...]] = []  # transition and cells of rounds since the last call, in live use
+        self._total = 0  # number of rounds at the last call
 
-    def saw(self, number: int, cells: tuple[int, ...]) -> None:
-        """Note a round of live use, of which more than the transition was seen if there are cells."""
-        if len(self._followed) < MOST_FOLLOWED:
-            self._followed.append((number, *cells))
+    def saw(self, number: int, cells: tuple[int, ...], times: int = 1) -> None:
+        """Note rounds of live use, of which more than the transition was seen if there are cells; -1: of no transition.
+
+        A plan that is made in a thread may look at earlier rounds meanwhile.
+        """
+        if len(self._followed) + times <= MOST_FOLLOWED:
+            self._followed.extend([(number, *cells)] * times)
 
     def new(self, counts: Counts) -> Rounds:
         """Return the rounds since the last call."""
@@ -67,12 +71,15 @@ class RoundResults:
         changed = np.flatnonzero(times > before)
         pairs, results = np.divmod(codes[changed], 1 << 32)
         new = (times - before)[changed]
-        return Rounds(pairs, results, new, self._order(results, new))
+        total = int(counts.visits.sum())
+        followed = self._followed[: total - self._total]
+        del self._followed[: total - self._total]
+        self._total = total
+        return Rounds(pairs, results, new, self._order(followed, results, new))
 
-    def _order(self, results: Ints, times: Floats) -> Ints | None:
-        """Return the results of the rounds noted by ``saw``; None if these are not all rounds."""
-        places = [self._followed_place(number, cells) for number, *cells in self._followed]
-        self._followed = []
+    def _order(self, followed: list[tuple[int, ...]], results: Ints, times: Floats) -> Ints | None:
+        """Return the results of rounds noted by ``saw``; None if these are not all rounds."""
+        places = [self._followed_place(number, cells) for number, *cells in followed]
         order = np.array([place for place in places if place >= 0], dtype=np.int64)
         seen = np.bincount(order, minlength=len(self.results))
         expected = np.bincount(results, weights=times, minlength=len(self.results))
@@ -151,7 +158,8 @@ class RoundResults:
     def state(self) -> dict[str, Any]:
         """Return the results, and how often each was seen."""
         return {"results": [list(one) for one in self.results], "codes": self._codes, "times": self._times} | {
-            "followed": [list(one) for one in self._followed]
+            "followed": [list(one) for one in self._followed],
+            "total": self._total,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -177,3 +185,4 @@ class RoundResults:
             raise AgentError("the results of rounds are damaged")
         self._reported = [[], [], []]
         self._followed = [tuple(int(x) for x in one) for one in state["followed"]]
+        self._total = int(state["total"])

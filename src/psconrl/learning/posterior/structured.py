@@ -222,9 +222,9 @@ class Structured(Belief):
         self.observed(counts)
         self._look(counts)
 
-    def saw(self, number: int, cells: tuple[int, ...]) -> None:
+    def saw(self, number: int, cells: tuple[int, ...], times: int = 1) -> None:
         """Note a round of live use: its transition, and the outcomes that explain it if more was seen."""
-        self._check.saw(number, cells)
+        self._check.saw(number, cells, times)
 
     def _look(self, counts: Counts) -> None:
         """Test the structure, if there are enough new transitions since the last test."""
