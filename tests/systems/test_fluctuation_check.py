@@ -335,6 +335,11 @@ def test_fits_are_named_only_if_they_explain_much_more_than_a_change():
     bound = check._bound
     assert check._diagnosis("x", {FITS: 2 * bound, TIME: OF_FITS * 2 * bound + 0.1}) == TIME
     assert check._diagnosis("x", {FITS: 2 * bound, TIME: OF_FITS * 2 * bound - 0.1}) == FITS
+    check._causes["x"] = FITS
+    assert check._diagnosis("x", {FITS: 2 * bound, TIME: OF_FITS * 2 * bound + 0.1}) == TIME
+    check._causes["x"] = "n"
+    assert check._diagnosis("x", {FITS: 2 * bound, TIME: bound + 0.1, "n": bound}) == "n"
+    del check._causes["x"]
     assert bound * OF_FITS > CONSIDERED
     assert check._diagnosis("x", {FITS: bound - 0.1, TIME: bound - 0.2}) is None
     assert check._diagnosis("x", {FITS: bound, "n": bound - 0.1}) == FITS

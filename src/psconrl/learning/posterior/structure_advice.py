@@ -72,7 +72,7 @@ def fits_text(name: str) -> str:
     """Say that a noise, or an event, comes in fits."""
     return (
         f"{name}: higher in some stretches of rounds, and lower in others, than can be accidental; add what decides "
-        "it, such as busy and quiet times, to the state"
+        "it, such as busy and quiet times, to the state, or begin again with a new agent if it has changed for good"
     )
 
 

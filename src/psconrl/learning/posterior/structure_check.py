@@ -146,8 +146,8 @@ class StructureCheck:
     def _diagnosis(self, name: str, logs: dict[str, float]) -> str | None:
         """Return the cause of a doubt about a noise, if there is one.
 
-        Fits
-        follow a change or a pattern, too, and are named only if no other cause explains nearly as much.
+        Fits follow a change, too, and sooner than the test of changes: they are named as long as they explain much
+        more.
         """
         beyond = {cause: log for cause, log in logs.items() if log >= self._bound}
         known = self._causes.get(name)
@@ -155,7 +155,7 @@ class StructureCheck:
             return known
         best = max(beyond, key=lambda cause: beyond[cause])
         if best == FITS and logs.get(TIME, -np.inf) >= max(CONSIDERED, OF_FITS * beyond[FITS]):
-            best = TIME
+            return TIME if known in (None, FITS) else known
         if known is not None and logs[best] < logs.get(known, -np.inf) + REVISED:
             return known
         return best
