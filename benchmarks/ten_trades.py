@@ -1,7 +1,8 @@
 """Ten systems from ten trades, written from the documentation: planned, saved, and learned, be they right or wrong.
 
-    python benchmarks/ten_trades.py [--runs 20] [--rounds 5000] [--only bakery,lifts] [--kinds right,known]
-                                    [--agents psconrl,safe] [--processes 2] [--out ten_trades.csv] [--plans]
+    python benchmarks/ten_trades.py [--runs 20] [--first-run 0] [--rounds 5000] [--only bakery,lifts]
+                                    [--kinds right,known] [--agents psconrl,safe] [--processes 2]
+                                    [--out ten_trades.csv] [--plans]
 
 Each trade is a ``System``, and once more in plain Python that shares no code with it (``benchmarks/trades``). Tables:
 
@@ -93,6 +94,7 @@ def main() -> None:
     """Plan, play what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--first-run", type=int, default=0, help="number of the first run")
     parser.add_argument("--rounds", type=int, default=5000)
     parser.add_argument("--only", default=",".join(TRADES), help="trades")
     parser.add_argument("--kinds", default=",".join(KINDS))
@@ -107,7 +109,7 @@ def main() -> None:
         return
     jobs = [
         Job(name, agent, kind, run, options.rounds)
-        for run in range(options.runs)
+        for run in range(options.first_run, options.first_run + options.runs)
         for agent in options.agents.split(",")
         for kind in options.kinds.split(",")
         for name in names

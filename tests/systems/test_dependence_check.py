@@ -199,7 +199,7 @@ def test_the_likelihood_of_joint_results():
     system = queue(Bernoulli(Beta()), Bernoulli(0.6))
     structure, words = system.structure, system.vocabulary()
     families = DependenceCheck(structure, [], words)
-    check = JointCheck(structure, varying_variables(structure, words), families.family)
+    check = JointCheck(structure, varying_variables(structure, words), families)
     assert check.names == ("arrival", "done")
     near = {"arrival": np.array([0.3])}
     first = {(1, 0, 6): 2, (5, 0, 1): 3}
@@ -312,10 +312,10 @@ def test_silent_on_runs_that_are_right(name, full):
 
 
 def test_the_number_of_tests_is_that_of_noises_and_causes():
-    """Two noises: one family each; hour, n, time and value, alone and in joint results; and one pair."""
+    """Two noises: one family each; hour, n, time and value, alone and in joint results; fits; a pair, seen or not."""
     system = queue(Bernoulli(Beta()), Bernoulli(0.5))
-    assert StructureCheck(system.structure, system.vocabulary()).number == 2 + 2 * 4 + 2 * 4 + 1
-    assert StructureCheck(system.structure).number == 2 + 2 * 2 + 2 * 2 + 1
+    assert StructureCheck(system.structure, system.vocabulary()).number == 2 + 2 * 4 + 2 * 4 + 2 + 2
+    assert StructureCheck(system.structure).number == 2 + 2 * 2 + 2 * 2 + 2 + 2
 
 
 def test_without_names_of_variables_time_is_tested():

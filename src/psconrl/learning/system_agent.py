@@ -201,12 +201,16 @@ class SystemAgent(Agent):
         assert self._play is not None
         record, transition = self._play.record, pair * self.n_states + following
         record.unknown_costs += unknown
+        more = True  # whether more than the transition was noted
         if reported := words.reported(noise):
             record.noise.note(transition, reported, cells)
         elif all_given:
-            self._note_paid(self.belief, record, transition, cells)
+            more = self._note_paid(self.belief, record, transition, cells)
         elif named and cells and self.takes_noise:
             record.noise.note_named(transition, words.named(named), cells)
+        else:
+            more = False
+        self.belief.saw(transition, cells if more else ())
         if over:
             self.finish()
 
@@ -260,6 +264,7 @@ class SystemAgent(Agent):
             record.noise.note_sojourn(pair, sojourn.time, sees_all, () if none in cells else cells)
         elif noise is not None:
             record.noise.note(pair * S + following, 0, ())
+        belief.saw(-1, (), sojourn.rounds)
         if play.is_full() or (play.interim and self._background.ready):
             self.finish()
 
@@ -279,8 +284,11 @@ class SystemAgent(Agent):
         if awaiting is not None and isinstance(self.belief, Structured):
             assert self._play is not None
             vector = np.atleast_1d(np.asarray(costs, dtype=np.float64))
-            number = (awaiting * self.n_actions + int(action)) * self.n_states + int(next_state)
-            self.saw_costs(self._play.record, np.array([number]), vector[:, None], np.ones(1, dtype=np.int64))
+            pair, following = awaiting * self.n_actions + int(action), int(next_state)
+            cells = self.belief.explained(pair, following, None, np.ascontiguousarray(vector)).cells
+            number = pair * self.n_states + following
+            more = self._note_paid(self.belief, self._play.record, number, cells)
+            self.belief.saw(number, cells if more else ())
         return over
 
     def saw_costs(self, record: Record, numbers: Ints, costs: Floats, times: Ints) -> None:
@@ -298,10 +306,12 @@ class SystemAgent(Agent):
 
     def _note_paid(
         self, belief: Structured, record: Record, number: int, cells: tuple[int, ...], times: int = 1
-    ) -> None:
+    ) -> bool:
         """Note the outcomes that explain rounds whose costs were seen, unless costs never reveal anything there."""
-        if cells and self.takes_noise and belief.explanations.costs_reveal(number // self.n_states):
+        reveal = bool(cells) and self.takes_noise and belief.explanations.costs_reveal(number // self.n_states)
+        if reveal:
             record.noise.note_paid(number, cells, times)
+        return reveal
 
     def _need_informed(self, belief: Structured, noise: Mapping[str, Any] | None) -> None:
         """Raise an error if neither costs nor noise are given, although the next state never reveals a parameter."""

@@ -11,6 +11,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
 from psconrl.learning.posterior.noise_families import Family, family_of
 from psconrl.learning.posterior.noise_sightings import NoiseSightings, Sightings
+from psconrl.learning.posterior.noise_views import NoiseViews
 from psconrl.learning.posterior.structure_advice import changed_text, dependence_text, value_text
 from psconrl.learning.posterior.variables import TIME, VALUE, VaryingVariable
 from psconrl.systems.event_source import EVENT
@@ -60,6 +61,11 @@ class DependenceCheck:
     def names(self) -> tuple[str, ...]:
         """Names of the noises, or of the events."""
         return self._sightings.names
+
+    @property
+    def views(self) -> NoiseViews:
+        """What rounds reveal of single noises."""
+        return self._sightings.views
 
     @property
     def number(self) -> int:

@@ -11,6 +11,7 @@ the values reported, and is left out. A noise that depends on others is seen whe
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,8 +50,8 @@ class NoiseSightings:
     def __init__(self, structure: Structure, events: tuple[str, ...] = (), words: Vocabulary | None = None) -> None:
         self._structure = structure
         self._of_events = not isinstance(structure.randomness, IndependentNoise)
-        self._views = NoiseViews(structure, noise_names(structure.randomness), words)
-        self.names = events if self._of_events else tuple(self._views.names)
+        self.views = NoiseViews(structure, noise_names(structure.randomness), words)
+        self.names = events if self._of_events else tuple(self.views.names)
         self.rows: dict[str, list[SightedRow]] = {name: [] for name in self.names}
         self._places: dict[str, dict[SightedRow, int]] = {name: {} for name in self.names}
         self._forget()
@@ -103,8 +104,8 @@ class NoiseSightings:
         new = np.ones(numbers.size, dtype=bool)
         new[at] = False
         pairs, following = np.divmod(numbers[new], self._structure.n_states)
-        outcomes = self._views.explained(pairs, following)
-        classes = self._views.classes[pairs]
+        outcomes = self.views.explained(pairs, following)
+        classes = self.views.classes[pairs]
         for k, name in enumerate(self.names):
             merged = np.empty(numbers.size, dtype=np.int64)
             merged[at] = self._row_of[name]
@@ -115,7 +116,7 @@ class NoiseSightings:
 
     def _values(self, name: str, outcomes: Ints) -> Ints:
         """Return the cells of a noise, see ``NoiseViews``, in some joint outcomes; -1 for none."""
-        return np.where(outcomes >= 0, self._views.cells[name][outcomes], -1)
+        return np.where(outcomes >= 0, self.views.cells[name][outcomes], -1)
 
     def _event_values(self, event: int, classes: Ints, outcomes: Ints) -> Ints:
         """Return whether an event is the first that explains each transition; -1 for none."""
@@ -123,7 +124,7 @@ class NoiseSightings:
 
     def _rows_of(self, name: str, place: int, classes: Ints, values: Ints) -> Ints:
         """Return the rows of some transitions, given their classes and the values in the first outcome explaining."""
-        size = 2 if self._of_events else self._views.n_cells[name]
+        size = 2 if self._of_events else self.views.n_cells[name]
         codes, back = np.unique(np.where(values >= 0, classes * size + values, -1), return_inverse=True)
         rows = []
         for code in codes.tolist():
@@ -134,9 +135,9 @@ class NoiseSightings:
     def _row(self, name: str, place: int, number: int, value: int) -> SightedRow | None:
         """Return the row that a cell of a noise is in, in a class of pairs; None if nothing is seen of the noise."""
         if self._of_events:
-            seen = self._views.of_cell(number, EVENTS, 0)
+            seen = self.views.of_cell(number, EVENTS, 0)
             return None if seen is None else self._row_in(seen[0], 0, place, place if value else -1, in_full=False)
-        seen = self._views.of_cell(number, name, value)
+        seen = self.views.of_cell(number, name, value)
         return None if seen is None else self._row_in(seen[0], seen[0].blocks[seen[1]], place, -1, in_full=False)
 
     # Rounds in which noise or costs were seen.
@@ -146,11 +147,11 @@ class NoiseSightings:
         times, paid, named = (list(kind)[len(known) :] for kind, known in zip(kinds, self._reported, strict=True))
         S = self._structure.n_states
         for number, bits, *cells in times:
-            self._note(0, number, cells, self._views.reported(number // S, bits, cells), in_full=True)
+            self._note(0, number, cells, self.views.reported(number // S, bits, cells), in_full=True)
         for number, *cells in paid:
-            self._note(1, number, cells, self._views.paid(number // S, None, cells), in_full=False)
+            self._note(1, number, cells, self.views.paid(number // S, None, cells), in_full=False)
         for number, bits, *cells in named:
-            self._note(2, number, cells, self._views.paid(number // S, bits, cells), in_full=False)
+            self._note(2, number, cells, self.views.paid(number // S, bits, cells), in_full=False)
 
     def _note(
         self, kind: int, number: int, cells: list[int], seen: Iterable[tuple[str, NoiseView, int]], in_full: bool
@@ -166,15 +167,12 @@ class NoiseSightings:
 
     def _row_in(self, view: NoiseView, block: int, place: int, outcome: int, in_full: bool) -> SightedRow | None:
         """Return the row of a set of a view; None if it reveals nothing."""
-        blocks = np.array(view.blocks)
         if self._of_events:
-            alone = blocks[place] >= 0 and int((blocks == blocks[place]).sum()) == 1
+            alone = view.blocks[place] >= 0 and view.blocks.count(view.blocks[place]) == 1
             return SightedRow(view.context, (), (int(outcome == place),)) if alone else None
-        if np.unique(blocks[blocks >= 0]).size < 2:
-            return None
-        values = tuple(np.flatnonzero(blocks == block).tolist())
-        alone = np.unique(blocks[blocks >= 0]).size == int((blocks >= 0).sum())
-        return SightedRow(view.context, () if in_full and alone else view.blocks, values)
+        values = _members(view.blocks, block)
+        in_full = in_full and len(set(view.blocks) - {-1}) == sum(own >= 0 for own in view.blocks)
+        return None if values is None else SightedRow(view.context, () if in_full else view.blocks, values)
 
     def state(self) -> dict[str, Any]:
         """Return the rows of all noises, as lists of whole numbers."""
@@ -193,3 +191,11 @@ class NoiseSightings:
                 if not row.values or min(row.values) < 0 or row in self._places[name]:
                     raise AgentError(f"the rows of {name!r} are damaged")
                 self._place(name, row)
+
+
+@lru_cache(maxsize=4096)
+def _members(blocks: tuple[int, ...], block: int) -> tuple[int, ...] | None:
+    """Return the values in a set of a view; None if the view has only one set."""
+    if len(set(blocks) - {-1}) < 2:
+        return None
+    return tuple(value for value, own in enumerate(blocks) if own == block)

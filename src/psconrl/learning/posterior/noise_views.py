@@ -11,12 +11,12 @@ whatever the noise itself is. The view depends on them, which are drawn before.
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.explanations import Explanations
 from psconrl.systems.noise_base import variables_of
@@ -56,6 +56,7 @@ class NoiseViews:
         self._places = noise_names(structure.randomness)
         self._explanations = Explanations(structure, words)
         self._with_costs: dict[tuple[int, int | None], dict[str, Views]] = {}
+        self._when_seen: dict[tuple[str, int, tuple[str, ...]], NoiseView] = {}
 
     @property
     def classes(self) -> Ints:
@@ -178,19 +179,28 @@ class NoiseViews:
         for k in range(len(variables), 0, -1):
             yield from itertools.combinations(variables, k)
 
+    @cached_property
+    def _possible(self) -> Bools:
+        return self._structure.randomness.possible()
+
     def _when_reported(self, name: str, context: int, outcome: int, variables: tuple[str, ...]) -> NoiseView:
         """Return what is seen of a noise of which variables are reported, with its parents as in a joint outcome.
 
         If all are, every possible value is on its own.
         """
-        randomness = self._structure.randomness
         own = self.own_context(name, context, outcome)
+        if (name, own, variables) not in self._when_seen:
+            self._when_seen[name, own, variables] = self._as_reported(name, own, variables)
+        return self._when_seen[name, own, variables]
+
+    def _as_reported(self, name: str, own: int, variables: tuple[str, ...]) -> NoiseView:
+        randomness = self._structure.randomness
         if isinstance(randomness, IndependentNoise):
             possible = randomness.own_possible(name)[own]
             columns = randomness.noises[name].columns(variables_of(name), randomness.arguments[name])
             seen = [columns[variable] for variable in variables]
         else:
-            possible, seen = randomness.possible()[context], [np.arange(randomness.n_outcomes)]
+            possible, seen = self._possible[own], [np.arange(randomness.n_outcomes)]
         kept = np.flatnonzero(possible)
         marks = np.zeros(kept.size, dtype=np.int64)
         for column in seen:
@@ -219,9 +229,9 @@ class NoiseViews:
             numbers.append(len(set(_blocks(values, firsts[k][possible], size)) - {-1}))
         depends = any(self._parents(name) for name in self._places)
         together = depends or len(np.unique(firsts[k][possible])) != int(np.prod(numbers))
-        return together and any(self._hides_one(k, name) for name in self.names)
+        return together and any(self.hides_one(k, name) for name in self.names)
 
-    def _hides_one(self, k: int, name: str) -> bool:
+    def hides_one(self, k: int, name: str) -> bool:
         """Return whether class k does not always reveal the value of a noise."""
         views = self._views[k][name]
         kept = self.partitions[0][k] >= 0
@@ -238,7 +248,7 @@ class NoiseViews:
         """Return the noises of which some class shows only joint results with others."""
         found: set[str] = set()
         for k in self.hiding.tolist():
-            found |= {name for name in self.names if self._hides_one(k, name)}
+            found |= {name for name in self.names if self.hides_one(k, name)}
         return [name for name in self.names if name in found]
 
     def outcomes(self, counts: Counts) -> Floats:
@@ -294,7 +304,7 @@ class NoiseViews:
     def _first_outcome(self, pairs: Ints, following: Ints) -> Ints:
         """Return ``explained`` of some transitions at once."""
         structure = self._structure
-        fits = structure.randomness.possible()[structure.contexts[pairs]]
+        fits = self._possible[structure.contexts[pairs]]
         fits = fits & (structure.successors[pairs] == following[:, None])
         return np.where(fits.any(axis=1), fits.argmax(axis=1), -1)
 
@@ -368,5 +378,14 @@ def _root(parent: Ints, value: int) -> int:
 
 
 def _add(views: Observed, view: NoiseView, value: int, times: float) -> None:
-    sums = views.setdefault((view.context, view.blocks), np.zeros(len(set(view.blocks) - {-1})))
-    sums[sorted(set(view.blocks) - {-1}).index(view.blocks[value])] += times
+    places = _places(view.blocks)
+    sums = views.get((view.context, view.blocks))
+    if sums is None:
+        sums = views[view.context, view.blocks] = np.zeros(len(places))
+    sums[places[view.blocks[value]]] += times
+
+
+@lru_cache(maxsize=4096)
+def _places(blocks: tuple[int, ...]) -> dict[int, int]:
+    """Return the places of the sets of a view, in the order of their numbers."""
+    return {block: place for place, block in enumerate(sorted(set(blocks) - {-1}))}

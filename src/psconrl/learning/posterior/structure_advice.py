@@ -61,6 +61,31 @@ def value_text(name: str, noise: Noise | None, estimates: Floats | None) -> str:
     return f"{what} of {name} is not as given{shown}: correct it, or give a prior to learn it"
 
 
+def dispersion_text(name: str, noise: Noise, size: int) -> str:
+    """Say that a noise varies more than its family allows."""
+    return (
+        f"{name} varies more than {noise!r} does, as if its parameter were drawn in every round: give its values free "
+        f"probabilities, Categorical(range({size}), prior=1), or add what its parameter depends on to the state"
+    )
+
+
+def fits_text(name: str) -> str:
+    """Say that a noise, or an event, comes in fits."""
+    return (
+        f"{name}: higher in some stretches of rounds, and lower in others, than can be accidental; add what decides "
+        "it, such as busy and quiet times, to the state, or begin again with a new agent if it has changed for good"
+    )
+
+
+def hidden_correlation_text(name: str, other: str) -> str:
+    """Say that two noises depend on each other, as far as their joint results show."""
+    return (
+        f"{name} and {other} depend on each other, as their joint results show: make them one noise, a Categorical "
+        "whose values number the pairs of values, or report both, which shows how; or, if one of them is known before "
+        "the round, make it part of the state"
+    )
+
+
 def correlation_text(name: str, values: NDArray[Any], other: str, by: NDArray[Any], times: Floats) -> str:
     """Say that two noises depend on each other; ``times``: how often each value of ``by`` (rows) came with each value.
 

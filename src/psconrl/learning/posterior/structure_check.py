@@ -5,7 +5,9 @@ Every noise is tested
 - against the family of its distribution (``distribution_check``),
 - against every variable of the states and of the actions, and against time (``dependence_check``),
 - against other values of its parameter, if this is known,
-- against every other noise, in rounds in which both were reported (``correlation_check``).
+- against every other noise, in rounds in which both were reported (``correlation_check``),
+- against more variation than its family has, against fits, and against every other noise as far as next states, costs
+  and reports together show it (``fluctuation_check``).
 
 Every test is an e-value that may be looked at in every round. It finds what is wrong when it reaches
 :math:`K / \alpha`, with the number of tests K. The probability that one of them ever does so although the structure is
@@ -14,11 +16,12 @@ cause with the most evidence; the diagnosis is revised if another one later has 
 
 Costs are tested, too (``cost_check``), with the same probability of a false alarm once more.
 
-Where transitions show only joint results of several noises, these are tested together (``joint_check``).
+Where next states, costs and reports show only joint results of several noises, these are tested together
+(``joint_check``).
 
-**Not found**: what leaves no trace in the next state or in reports; a pattern in something that is not a variable,
-such as a weekday that is not in the state, unless it looks like a change; noises that depend on each other, unless
-both are reported. Reports of the noise are taken to be made whatever its value is.
+**Not found**: what leaves no trace in the next state, in costs or in reports; a pattern in something that is not a
+variable, such as a weekday that is not in the state, unless it looks like a change, fits or dispersion. Reports of the
+noise are taken to be made whatever its value is.
 """
 
 from typing import Any
@@ -30,17 +33,21 @@ from psconrl.learning.posterior.cost_check import CostCheck
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence_check import DependenceCheck
 from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, DistributionCheck
+from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS
 from psconrl.learning.posterior.joint_check import JointCheck
-from psconrl.learning.posterior.variables import varying_variables
+from psconrl.learning.posterior.variables import TIME, varying_variables
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
 
 FIRST_CHECK = 50  # rounds until the first tests, and least number of rounds between tests
+LEAST_BLOCK = 20  # rounds between looks at joint results
 UNTIL_NEXT = 1.15  # by which factor there are more rounds at the next tests
 UNTIL_NEXT_DISTRIBUTION = 1.25  # the same of the tests against families, which take longer
 REVISED = float(np.log(100.0))  # evidence by which another diagnosis has to be ahead
 DISTRIBUTION = "distribution"  # a cause, besides variables and time
+CONSIDERED = float(np.log(20.0))  # evidence of a change, which is then named in place of fits
+OF_FITS = 0.5  # if it is also this share of the evidence of fits
 
 
 class StructureCheck:
@@ -50,11 +57,12 @@ class StructureCheck:
         self._distribution = DistributionCheck(structure, words)
         variables = [] if words is None else varying_variables(structure, words)
         self._dependence = DependenceCheck(structure, variables, words)
-        self._joint = JointCheck(structure, variables, self._dependence.family)
+        self._joint = JointCheck(structure, variables, self._dependence)
         self._correlation = CorrelationCheck(structure)
         self._costs = CostCheck(structure, words)
         self._next = self._next_distribution = FIRST_CHECK  # number of rounds
         self._noted = 0  # number of rounds that the test of costs has seen
+        self._looked = 0  # the same of the tests of joint results
         self._beyond_family: dict[str, float] = {}  # log E of the distributions that were found to be others
         self._texts: dict[str, str] = {}  # and what was said of them
         self._blamed: str | None = None  # the noise that joint results are blamed on
@@ -62,6 +70,10 @@ class StructureCheck:
         tests = self._dependence, self._joint, self._correlation
         self.number = max(len(self._distribution.tested) + sum(each.number for each in tests), 1)
         self._bound = float(np.log(self.number / FALSE_ALARMS))
+
+    def saw(self, number: int, cells: tuple[int, ...], times: int = 1) -> None:
+        """Note a round of live use, so that the order of rounds is known; see ``RoundResults``."""
+        self._joint.saw(number, cells, times)
 
     def update(self, doubts: dict[str, str], counts: Counts, near: Parameters) -> None:
         """Test the structure if there are enough new rounds; put what is wrong into the table of doubts.
@@ -73,13 +85,19 @@ class StructureCheck:
             if rounds >= self._noted + FIRST_CHECK:
                 self._noted = rounds
                 self._costs.note(counts, near)
+            if rounds >= self._looked + LEAST_BLOCK:
+                self._looked = rounds
+                self._joint.note(counts, near)
             return
+        self._looked = rounds
         self._noted = rounds
         self._next = max(rounds + FIRST_CHECK, int(UNTIL_NEXT * rounds))
         found = self._dependence.evidence(counts, self._bound)
         joint = self._hidden(doubts, counts, near)
         for name, logs in joint.items():
-            found[name] |= {cause: log for cause, log in logs.items() if log >= found[name].get(cause, -np.inf)}
+            found[name] = found.get(name, {}) | {
+                cause: log for cause, log in logs.items() if log >= found.get(name, {}).get(cause, -np.inf)
+            }
         for name, logs in self._correlation.evidence(counts).items():
             found[name] |= logs
         if rounds >= self._next_distribution:
@@ -119,18 +137,26 @@ class StructureCheck:
     def _text(self, name: str, cause: str, joint: bool) -> str:
         if cause == DISTRIBUTION:
             return self._texts[name]
+        if joint or cause in (DISPERSION, FITS):
+            return self._joint.text(name, cause)
         if (name, cause) in self._correlation.pairs:
             return self._correlation.text(name, cause)
-        return (self._joint if joint else self._dependence).text(name, cause)
+        return self._dependence.text(name, cause)
 
     def _diagnosis(self, name: str, logs: dict[str, float]) -> str | None:
-        """Return the cause of a doubt about a noise, if there is one."""
+        """Return the cause of a doubt about a noise, if there is one.
+
+        Fits follow a change, too, and sooner than the test of changes: they are named as long as they explain much
+        more.
+        """
         beyond = {cause: log for cause, log in logs.items() if log >= self._bound}
         known = self._causes.get(name)
         if not beyond:
             return known
         best = max(beyond, key=lambda cause: beyond[cause])
-        if known is not None and beyond[best] < logs.get(known, -np.inf) + REVISED:
+        if best == FITS and logs.get(TIME, -np.inf) >= max(CONSIDERED, OF_FITS * beyond[FITS]):
+            return TIME if known in (None, FITS) else known
+        if known is not None and logs[best] < logs.get(known, -np.inf) + REVISED:
             return known
         return best
 
@@ -139,6 +165,7 @@ class StructureCheck:
         return {
             "next": self._next,
             "noted": self._noted,
+            "looked": self._looked,
             "next_distribution": self._next_distribution,
             "beyond_family": dict(self._beyond_family),
             "texts": dict(self._texts),
@@ -151,7 +178,7 @@ class StructureCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._next, self._noted = int(state["next"]), int(state["noted"])
+        self._next, self._noted, self._looked = (int(state[key]) for key in ("next", "noted", "looked"))
         self._next_distribution = int(state["next_distribution"])
         self._beyond_family = {str(name): float(log) for name, log in state["beyond_family"].items()}
         self._texts = {str(name): str(text) for name, text in state["texts"].items()}

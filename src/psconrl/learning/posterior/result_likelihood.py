@@ -1,0 +1,108 @@
+"""The likelihood of the results of rounds under the description, and the largest over its unknown parameters."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import ModelError
+from psconrl.kernels import special
+from psconrl.learning.posterior.noise_families import raised_logs
+from psconrl.learning.posterior.round_results import Cells, RoundResults
+from psconrl.products import product
+from psconrl.systems.priors import Beta, Weights
+from psconrl.systems.randomness import IndependentNoise, Parameters
+from psconrl.systems.structure import Structure
+
+SWEEPS = 40  # over all parameters
+ENDS_BELOW = 1e-3  # of the log-likelihood: a sweep that gains less is the last
+STEPS, WIDTH = 12, 0.05  # of Newton's method in one parameter, and the width of its differences
+LONGEST = 2.0  # step in the logarithm of a rate, or of odds
+
+
+class ResultLikelihood:
+    """Likelihoods of numbers of results."""
+
+    def __init__(self, structure: Structure, results: RoundResults) -> None:
+        self._structure, self._results = structure, results
+        self._cells = results.cells([])
+
+    @property
+    def _all(self) -> Cells:
+        """The cells of all results that were seen."""
+        if self._cells.number != len(self._results.results):
+            self._cells = self._results.cells(range(len(self._results.results)))
+        return self._cells
+
+    def log(self, counts: Floats, parameters: Parameters) -> float:
+        """Return the log-likelihood of numbers (R,) of results."""
+        cells = self._all
+        try:
+            table = self._structure.table(parameters)
+        except ModelError:  # the rates exceed the clock
+            return -np.inf
+        shares = np.bincount(cells.result, weights=table[cells.contexts, cells.outcomes], minlength=cells.number)
+        return float(product(counts, raised_logs(shares.astype(np.float64))))
+
+    def largest(self, counts: Floats, near: Parameters) -> tuple[float, Parameters]:
+        """Return the largest log-likelihood over the unknown parameters, and where; the search begins ``near``."""
+        best = {key: value.copy() for key, value in near.items()}
+        largest = self.log(counts, best)
+        for _ in range(SWEEPS):
+            before = largest
+            for key, prior in self._structure.randomness.priors.items():
+                if isinstance(prior, Weights):
+                    best[key] = self._expected_shares(counts, best, key)
+                    largest = self.log(counts, best)
+                else:
+                    best[key], largest = climbed(
+                        lambda given: self.log(counts, given), best, key, isinstance(prior, Beta), largest
+                    )
+            if largest - before < ENDS_BELOW:
+                break
+        return largest, best
+
+    def _expected_shares(self, counts: Floats, at: Parameters, key: str) -> Floats:
+        """Return free probabilities after a step of expectation maximisation, which increases the likelihood."""
+        randomness, cells = self._structure.randomness, self._all
+        assert isinstance(randomness, IndependentNoise)
+        shares = self._structure.table(at)[cells.contexts, cells.outcomes]
+        totals = np.bincount(cells.result, weights=shares, minlength=cells.number)
+        weights = shares * (counts / np.where(totals > 0.0, totals, 1.0))[cells.result]
+        places = np.unravel_index(cells.outcomes, randomness.sizes)
+        expected = np.zeros(at[key].size)
+        for k, name in enumerate(randomness.noises):
+            if randomness.keys.get(name) == key:
+                expected += np.bincount(places[k], weights=weights, minlength=expected.size)
+        return np.asarray(expected / expected.sum()) if expected.sum() > 0.0 else at[key]
+
+
+def climbed(
+    log: Callable[[Parameters], float], at: Parameters, key: str, is_probability: bool, here: float
+) -> tuple[Floats, float]:
+    """Return the value of one parameter with the largest likelihood, given the others, and that likelihood.
+
+    Newton's method in the logarithm of a rate or of odds, from where it is; a step that loses is halved.
+    """
+
+    def value(x: float) -> Floats:
+        return np.array([1.0 / (1.0 + special.exp(-x)) if is_probability else special.exp(x)])
+
+    now = float(np.clip(at[key][0], 1e-9, 1.0 - 1e-9 if is_probability else 1e9))
+    x = special.log(now / (1.0 - now)) if is_probability else special.log(now)
+    best, largest = at[key], here
+    for _ in range(STEPS):
+        below, above = (log({**at, key: value(x + side)}) for side in (-WIDTH, WIDTH))
+        slope, bend = (above - below) / (2.0 * WIDTH), (above + below - 2.0 * largest) / WIDTH**2
+        step = -slope / bend if bend < 0.0 else np.sign(slope) * LONGEST
+        step = float(np.clip(step, -LONGEST, LONGEST)) if np.isfinite(step) else 0.0
+        found = log({**at, key: value(x + step)})
+        while found < largest and abs(step) > 1e-4:
+            step /= 2.0
+            found = log({**at, key: value(x + step)})
+        if found <= largest:
+            break
+        gained, x, best, largest = found - largest, x + step, value(x + step), found
+        if gained < ENDS_BELOW / 10.0:
+            break
+    return best, largest
