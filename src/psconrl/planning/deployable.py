@@ -40,7 +40,7 @@ class Deployable:
         """
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {rng!r}")
-        row = self.probabilities(state)
+        row = self._row(state)
         action = int(row.argmax())
         if row[action] < 1.0:
             rng = np.random.default_rng() if rng is None else rng
@@ -55,7 +55,10 @@ class Deployable:
         >>> psconrl.plan(psconrl.load("queue")).probabilities("0 waiting").tolist()
         [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
         """
-        row: Floats = self.policy[self.names.state_number(state, len(self.policy))].copy()
+        return self._row(state).copy()
+
+    def _row(self, state: Any) -> Floats:
+        row: Floats = self.policy[self.names.state_number(state, len(self.policy))]
         return row
 
     def rows(self) -> Iterator[tuple[str | float, ...]]:

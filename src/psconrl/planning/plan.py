@@ -130,17 +130,21 @@ class Plan(Deployable):
 
         A plan that exceeds its thresholds refuses. So does a mixture: draw a policy for each run, and ask that one.
         """
+        self._need_one_policy()
         return super().act(state, rng)
 
     def probabilities(self, state: Any) -> Floats:
         """Return the probabilities (A,) of the actions in a state, given by name or number; see ``act``."""
+        self._need_one_policy()
+        return super().probabilities(state)
+
+    def _need_one_policy(self) -> None:
         self._need_playable()
         if self.mixture is not None:
             raise PolicyError(
                 f"this plan is a mixture of {len(self.mixture)} policies, of which each run plays one: "
                 "policy = plan.draw(rng), then policy.act(state)"
             )
-        return super().probabilities(state)
 
     def draw(self, rng: np.random.Generator) -> DrawnPolicy:
         """Return the policy of one run: drawn from the mixture if the plan is one, else the plan's own.
