@@ -80,8 +80,8 @@ def fits_text(name: str) -> str:
 def hidden_correlation_text(name: str, other: str) -> str:
     """Say that two noises depend on each other, as far as their joint results show."""
     return (
-        f"{name} and {other} depend on each other, as their joint results show: make them one noise, a Categorical "
-        "whose values number the pairs of values, or report both, which shows how; or, if one of them is known before "
+        f"{name} and {other} depend on each other, as their joint results show: make them one joint table, "
+        f'"{name}, {other}": Joint(..., prior=1), or report both, which shows how; or, if one of them is known before '
         "the round, make it part of the state"
     )
 
