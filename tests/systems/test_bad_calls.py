@@ -1,6 +1,7 @@
 """No mistake in a description or in live use ends in a raw exception: generated calls, and those that once did."""
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from bad_calls import (
     use,
 )
 from psconrl.errors import AgentError, ModelError, PsconrlError
+from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Binomial, Poisson
-from psconrl.systems.priors import Gamma
+from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
 
 CALLS = 300
@@ -151,3 +153,51 @@ def test_live_use():
         agent.observe({"order": 1}, {"shelf": 1})
     action = agent.act({"shelf": 1})
     agent.observe(action, {"shelf": 1}, noise={"demand": None})  # not seen
+
+
+@pytest.mark.parametrize("available", [0, False, "0", "order > 9", "shelf > 9"])
+@pytest.mark.parametrize("arguments", [arguments_of_a_shop, arguments_of_a_clinic])
+def test_no_action_is_available_anywhere(available, arguments):
+    with pytest.raises(ModelError, match="no action is available in the state shelf="):
+        System(**built(arguments() | {"available": available})).model(
+            **({} if arguments is arguments_of_a_shop else {"comes": 0.4})
+        )
+
+
+@pytest.mark.parametrize(
+    ("step", "said"), [("'a'", "'shelf' is a number, and cannot become a text"), ("shelf - 1", "")]
+)
+def test_an_event_does_not_turn_numbers_into_texts(step, said):
+    clinic = arguments_of_a_clinic()
+    clinic["events"]["goes"][1]["step"] = {"shelf": step}
+    if not said:
+        System(**built(clinic)).plan(comes=0.4).required()
+        return
+    assert one_line(lambda: System(**built(clinic)).plan(comes=0.4))
+
+
+@pytest.mark.parametrize("cost", [10**30, 10**400, -(10**400), 1e200])
+def test_costs_of_any_size_are_refused_or_taken(cost):
+    live = Live()
+    action = live.agent.act({"shelf": 1})
+    refused = one_line(lambda: live.agent.observe(action, {"shelf": 1}, costs={"lost": cost}))
+    assert refused == (abs(cost) > 1e100)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda huge: System(**built(arguments_of_a_clinic() | {"clock": huge})),
+        lambda huge: System(
+            **built(arguments_of_a_clinic() | {"events": {"goes": Event(huge, step={"shelf": "max(shelf - 1, 0)"})}})
+        ),
+        lambda huge: shop().with_limits({"lost": huge}),
+    ],
+)
+def test_whole_numbers_that_are_too_large_for_a_double(made):
+    assert one_line(lambda: made(10**400))
+
+
+def test_a_prior_about_a_fraction():
+    made = Beta.about(Decimal("0.5"), worth=Decimal(3))
+    assert (made.yes, made.no) == (1.5, 1.5)

@@ -4,7 +4,7 @@ Values from a file are checked like those from a user: compiled loops do not che
 would make them read or write outside of these.
 """
 
-import math
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard
 
@@ -45,7 +45,7 @@ def as_number(
 ) -> float:
     """Return a finite number that ``fits``, or raise an error. Booleans, text and arrays are not numbers."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not fits(value):
+    if not number or not abs(value) <= sys.float_info.max or not fits(value):
         raise AgentError(f"{what} must be {wanted}; got {value!r}")
     return float(value)
 

@@ -1,5 +1,6 @@
 """Events as the randomness of a system in continuous time: at most one in a round, which is a tick of the clock."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -42,7 +43,7 @@ class EventSource(RandomSource):
     def __init__(self, states: Space, actions: Space, events: Mapping[str, Event], clock: float | None) -> None:
         _need_events(events)
         self.states, self.actions, self.events, self.given_clock = states, actions, events, clock
-        if clock is not None and not (isinstance(clock, int | float) and 0 < clock < np.inf):
+        if clock is not None and not (isinstance(clock, int | float) and 0 < clock <= sys.float_info.max):
             raise ModelError(f"clock must be a positive rate; got {clock!r}")
         known = frozenset((*states.names, *actions.names))
         self._steps = {n: read_step(e.step, states, known, f"step of {n!r}") for n, e in events.items()}
@@ -54,7 +55,9 @@ class EventSource(RandomSource):
         }
         self.cost_names = frozenset(cost for e in events.values() for cost in e.costs)
         for n, e in events.items():
-            if not isinstance(e.rate, Gamma) and not (isinstance(e.rate, int | float) and 0 <= e.rate < np.inf):
+            if not isinstance(e.rate, Gamma) and not (
+                isinstance(e.rate, int | float) and 0 <= e.rate <= sys.float_info.max
+            ):
                 raise ModelError(f"the rate of {n!r} must be a number from 0 on, or a Gamma; got {e.rate!r}")
         parameter_keys(self.unknown())  # an error if the priors of a shared rate differ
 
@@ -194,6 +197,9 @@ class EventSource(RandomSource):
             here = np.flatnonzero(columns[EVENT] == name)
             some = {key: column[here] for key, column in columns.items()}
             for variable, values in next_values(step, self.states, some, here.size, f"step of {name!r}").items():
+                if (following[variable].dtype.kind == "U") != (values.dtype.kind == "U"):
+                    kinds = ("a number", "a text") if values.dtype.kind == "U" else ("a text", "a number")
+                    raise ModelError(f"step of {name!r}: {variable!r} is {kinds[0]}, and cannot become {kinds[1]}")
                 if following[variable].dtype.kind == "i" and values.dtype.kind == "f":
                     following[variable] = following[variable].astype(np.float64)
                 following[variable][here] = values

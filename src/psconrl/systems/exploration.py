@@ -79,10 +79,13 @@ def explore_states(source: RandomSource, available: Rule | None, start: int, rep
         raise ModelError(_outside(source, int(states[pair // mask.shape[1]]), pair % mask.shape[1]))
     none = np.flatnonzero(~mask.any(axis=1))
     if none.size:
-        where = shown_values(source.states.label(int(states[none[0]])))
-        raise ModelError(f"no action is available in the state {where}")
+        raise ModelError(_stuck(source, int(states[none[0]])))
     places = _places(states, following.numbers, source.states.size)
     return Explored(states, mask, following.starts, places, following.probabilities)
+
+
+def _stuck(source: RandomSource, state: int) -> str:
+    return f"no action is available in the state {shown_values(source.states.label(state))}"
 
 
 def _places(states: Ints, numbers: Ints, size: int) -> Places:
@@ -127,6 +130,8 @@ def _evaluated(source: RandomSource, graph: Graph, available: Rule | None, state
     if available is not None:
         columns = source.pair_columns(states)
         mask = as_condition(available(columns, states.size * A), available.what, columns).reshape(-1, A)
+    if not mask.any():
+        raise ModelError(_stuck(source, int(states[0])))
     pairs = (states[:, None] * A + np.arange(A))[mask]
     following = next_states(graph, source.points(pairs), source.states, report)
     lengths = np.zeros(mask.size, dtype=np.int64)

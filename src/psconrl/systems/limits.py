@@ -390,7 +390,7 @@ def _constant(tree: ast.expr) -> float | None:
 def _finite(number: Any, text: str) -> float:
     try:
         value = float(number)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not np.isfinite(value):
         raise ModelError(f"{text!r}: a limit needs a finite number; got {number!r}")

@@ -110,9 +110,10 @@ class Beta(ParameterPrior):
     @classmethod
     def about(cls, value: float, worth: float, *, shared: str | None = None) -> "Beta":
         """Return the belief that a probability is about ``value``, worth that many observations."""
-        if not 0 < _weight(value, "value") < 1:
+        probability, weight = _weight(value, "value"), _weight(worth, "worth")
+        if not 0 < probability < 1:
             raise ModelError(f"value must be a probability between 0 and 1; got {value!r}")
-        return cls(value * _weight(worth, "worth"), (1 - value) * worth, shared=shared)
+        return cls(probability * weight, (1 - probability) * weight, shared=shared)
 
     def mean(self) -> Floats:
         """Return the expected probability."""

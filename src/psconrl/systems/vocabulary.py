@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError, ModelError, unknown_name
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.sources import NEXT
@@ -117,7 +118,7 @@ class Vocabulary:
                     f"expression, or give {', '.join(self.costs)}"
                 )
             real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-            if not real or not abs(value) <= np.finfo(np.float64).max:
+            if not real or not abs(value) <= LARGEST_COST:
                 raise AgentError(f"costs must be finite numbers; got {dict(given)!r}")
         return {name: float(value) for name, value in given.items()}
 
