@@ -25,7 +25,7 @@ from psconrl.planning.lyapunov import best_within
 from psconrl.planning.noise_box import BlockBounds, NoiseBox
 from psconrl.planning.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
-from psconrl.systems import Bernoulli, Beta, Binomial, Categorical, Event, Gamma, Geometric, Poisson, System
+from psconrl.systems import Bernoulli, Beta, Binomial, Categorical, Event, Gamma, Geometric, Joint, Poisson, System
 
 LOG = math.log(20.0)
 
@@ -575,3 +575,15 @@ def test_slow_plans_are_announced(monkeypatch):
     assert agent.why_slow().startswith(
         f"an episode may take 4 s of planning: every certificate looks at {cells:,} outcomes"
     )
+
+
+def test_a_joint_table_is_explored_safely():
+    system = System(
+        state={"n": range(4)}, action={"fast": [0, 1]}, minimise="cost", limits=["late <= 0.9"],
+        noise={"x, y": Joint([(0, 0), (1, 0), (1, 1)], prior=1)}, step={"n": "min(max(n - fast, 0) + x, 3)"},
+        costs={"cost": "fast + y", "late": "n == 3"},
+    )  # fmt: skip
+    assert NoiseIntervals(system.structure).number == 3
+    agent = SafeStart.of(system, baseline=np.eye(2)[[1] * 4], slack=0.1, seed=1)
+    psconrl.simulate(system.with_noise(**{"x, y": [0.6, 0.3, 0.1]}), agent, 200, seed=2)
+    assert not agent.doubts()

@@ -4,10 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import beta, gamma
 
 import psconrl
 from noise_rounds import simulated
 from psconrl.errors import StructureWarning
+from psconrl.learning.posterior.collapsed_moves import log_prior
+from psconrl.learning.posterior.correlation_check import CorrelationCheck
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.noise_families import FreeFamily, GridFamily, family_of
 from psconrl.learning.posterior.noise_views import NoiseViews, reported_variables
@@ -216,3 +219,41 @@ def test_right_random_systems_are_not_doubted(full):
         assert not set(doubts) & set(structure.randomness.noises), seed
         tested += 1
     assert tested >= (100 if full else 15)
+
+
+def test_reports_count_if_what_the_noise_depends_on_is_reported():
+    structure = clinic("min(come + stay, 3)").structure
+    views = NoiseViews(structure, ["come", "stay"])
+    cell = int(np.ravel_multi_index((2, 1), structure.randomness.sizes))
+    assert list(views.reported(0, 0b10, [cell])) == []
+    seen = list(views.reported(0, 0b11, [cell]))
+    assert [(name, view.context, view.blocks, value) for name, view, value in seen] == [
+        ("come", 0, (0, 1, 2), 2), ("stay", 2, (0, 1, 2), 1),
+    ]  # fmt: skip
+    check = CorrelationCheck(structure)
+    assert check.pairs == [("stay", "come")]
+    assert [check._whole(bits) for bits in range(4)] == [[False, False], [True, False], [False, False], [True, True]]
+
+
+def test_a_joint_table_is_seen_as_far_as_it_is_reported():
+    system = System(
+        state={"n": range(2)}, action={"fast": [0, 1]}, minimise="cost", costs={"cost": "n"}, step={"n": "x * y"},
+        noise={"x, y": Joint([(0, 0), (0, 1), (1, 0)], prior=1)},
+    )  # fmt: skip
+    views = NoiseViews(system.structure, ["x, y"])
+    by_bits = {bits: next(views.reported(0, bits, [1])) for bits in (0b01, 0b10, 0b11)}
+    assert {bits: (view.blocks, value) for bits, (_, view, value) in by_bits.items()} == {
+        0b01: ((0, 0, 2), 0), 0b10: ((0, 1, 0), 1), 0b11: ((0, 1, 2), 1),
+    }  # fmt: skip
+    assert views.number == {"x, y": 4}  # these three, and nothing at all
+
+
+@pytest.mark.parametrize(
+    ("prior", "density"), [(Beta(2.5, 0.7), beta(2.5, 0.7)), (Gamma(1.5, 2.0), gamma(1.5, scale=0.5))]
+)
+def test_the_density_of_the_logarithm_of_a_parameter(prior, density):
+    x = np.array([0.1, 0.5, 0.9])
+    found = [log_prior(prior, value) for value in x.tolist()]
+    np.testing.assert_allclose(np.diff(found), np.diff(density.logpdf(x) + np.log(x)), rtol=1e-12)
+    assert log_prior(prior, 0.0) == -np.inf
+    assert log_prior(Beta(1, 1), 1.0) == -np.inf

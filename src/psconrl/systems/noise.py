@@ -1,11 +1,12 @@
-r"""Noise: random variables that are drawn in every round, independently of each other and of the past.
+r"""Noise: random variables that are drawn in every round, independently of the past.
 
 The distribution of a noise has one parameter, which is known (a number, or an expression in the variables of the
-system) or unknown (a prior). It may depend on the variables through further arguments, such as the number of patients
-of a binomial distribution. The distinct values of parameters and arguments are the *contexts* of a noise; ``table``
-returns the probabilities of all outcomes in each of them, ``possible`` which of them have a positive probability for
-some value of the parameter. ``statistics`` reduces the numbers of observed outcomes to the sufficient statistics of the
-prior.
+system and in other noise) or unknown (a prior). It may depend on them through further arguments, such as the number of
+patients of a binomial distribution. Noises are independent but for what their arguments say (``dependent_noise``).
+
+The distinct values of parameters and arguments are the *contexts* of a noise; ``table`` returns the probabilities of
+all outcomes in each of them, ``possible`` which of them have a positive probability for some value of the parameter.
+``statistics`` reduces the numbers of observed outcomes to the sufficient statistics of the prior.
 
 An outcome of a known distribution whose probability is too small for a double, below about 5e-324, counts as
 impossible. If the parameter is unknown, what is possible does not depend on its prior.
