@@ -53,7 +53,7 @@ NO_VARIANCE = 1e-12
 LEAST = 1e-300  # of probabilities
 
 
-class Feature(NamedTuple):
+class Tilted(NamedTuple):
     """A number of every joint outcome: the place of the value of a noise, or whether one of some events happens."""
 
     name: str
@@ -126,7 +126,7 @@ class FluctuationCheck:
             )
             self._logs[one.name, two.name] += product(raised_logs(found), times)
 
-    def _tilted(self, f: Feature, cells: Cells, shares: Floats, rows: Floats, where: Ints) -> Floats:
+    def _tilted(self, f: Tilted, cells: Cells, shares: Floats, rows: Floats, where: Ints) -> Floats:
         """Return the probabilities (R, spreads, nodes) of results under all tilts of a noise."""
         V, places = f.size, np.arange(f.size, dtype=np.float64)
         parts = np.bincount(cells.result * V + f.of_outcome[cells.outcomes], weights=shares, minlength=cells.number * V)
@@ -155,7 +155,7 @@ class FluctuationCheck:
         self._shares = shares
         return np.asarray(raised_logs(predicted).sum(axis=0)).reshape(len(tilted), -1)
 
-    def _ratios(self, one: Feature, two: Feature, contexts: Ints, rows: Floats) -> Floats:
+    def _ratios(self, one: Tilted, two: Tilted, contexts: Ints, rows: Floats) -> Floats:
         """Return the interactions (contexts, kappas, V1, V2) of two noises."""
         kept, size = self._interacting.setdefault((one.name, two.name), {}), one.size * two.size
         if (len(kept) + contexts.size) * INTERACTIONS.size * size > MOST_KEPT:
@@ -186,14 +186,14 @@ class FluctuationCheck:
         self._shares = saved_floats(state["shares"], self._shares.shape, "shares")
 
 
-def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
+def _features(structure: Structure, names: tuple[str, ...]) -> list[Tilted]:
     """Return what may fluctuate."""
     randomness, W = structure.randomness, structure.randomness.n_outcomes
     if not isinstance(randomness, IndependentNoise):
         assert isinstance(randomness, EventClock)
         sets = [(e,) for e in range(len(names))] + list(itertools.combinations(sorted(randomness.keys), 2))[:MOST_PAIRS]
         return [
-            Feature(" and ".join(names[e] for e in some), np.isin(np.arange(W), some).astype(np.int64), 2, False)
+            Tilted(" and ".join(names[e] for e in some), np.isin(np.arange(W), some).astype(np.int64), 2, False)
             for some in sets
         ]
     found = []
@@ -202,7 +202,7 @@ def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
         if randomness.sizes[k] > 1:
             free = isinstance(noise, Categorical) and name in randomness.keys
             size = min(randomness.sizes[k], MOST_VALUES)
-            found.append(Feature(name, places[k] * size // randomness.sizes[k], size, size > 2 and not free))
+            found.append(Tilted(name, places[k] * size // randomness.sizes[k], size, size > 2 and not free))
     return found
 
 
