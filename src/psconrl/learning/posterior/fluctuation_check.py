@@ -46,11 +46,11 @@ INTERACTIONS = np.array([-2.5, -1.0, -0.4, 0.4, 1.0, 2.5])  # kappa, of ranks wi
 DRAWN_AGAIN = np.array([0.1, 0.02])  # h
 FITTINGS = 12  # of an interaction to the marginal distributions
 MOST_PAIRS = 100  # of noises
-MOST_VALUES = 64  # of a noise between which tilts distinguish
-MOST_KEPT = 4_000_000  # numbers of interactions that are kept
+MOST_TILTED = 64  # of a noise between which tilts distinguish
+MOST_INTERACTING = 4_000_000  # numbers of interactions that are kept
 MOST_CONTEXTS = 1000  # in which the standard deviation of a noise is taken
 NO_VARIANCE = 1e-12
-LEAST = 1e-300  # of probabilities
+LEAST_SHARE = 1e-300  # of probabilities
 
 
 class Tilted(NamedTuple):
@@ -135,11 +135,13 @@ class FluctuationCheck:
         raised = _tilts(marginal, self._sigma[f.name])[..., None] * places
         raised = special.exp_array(np.ascontiguousarray(raised - raised.max(axis=3, keepdims=True)))
         totals = (raised * marginal[:, None, None, :]).sum(axis=3)
-        return np.asarray((raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], LEAST))
+        return np.asarray(
+            (raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], LEAST_SHARE)
+        )
 
     def _in_fits(self, tilted: Floats, times: Floats, order: Ints | None) -> Floats:
         """Return what the rounds add to the logarithms (noises, h * spreads) of predictions with tilts that last."""
-        tilted = np.maximum(tilted, LEAST)
+        tilted = np.maximum(tilted, LEAST_SHARE)
         if order is None:
             logs = np.tensordot(raised_logs(tilted), times, axes=([1], [0]))[:, None] + raised_logs(self._shares)
             self._shares = np.broadcast_to(SHARES, self._shares.shape).copy()
@@ -158,7 +160,7 @@ class FluctuationCheck:
     def _ratios(self, one: Tilted, two: Tilted, contexts: Ints, rows: Floats) -> Floats:
         """Return the interactions (contexts, kappas, V1, V2) of two noises."""
         kept, size = self._interacting.setdefault((one.name, two.name), {}), one.size * two.size
-        if (len(kept) + contexts.size) * INTERACTIONS.size * size > MOST_KEPT:
+        if (len(kept) + contexts.size) * INTERACTIONS.size * size > MOST_INTERACTING:
             kept.clear()
         new = np.array([k for k, g in enumerate(contexts.tolist()) if g not in kept], dtype=np.int64)
         if new.size:
@@ -201,7 +203,7 @@ def _features(structure: Structure, names: tuple[str, ...]) -> list[Tilted]:
     for k, (name, noise) in enumerate(randomness.noises.items()):
         if randomness.sizes[k] > 1:
             free = isinstance(noise, Categorical) and name in randomness.keys
-            size = min(randomness.sizes[k], MOST_VALUES)
+            size = min(randomness.sizes[k], MOST_TILTED)
             found.append(Tilted(name, places[k] * size // randomness.sizes[k], size, size > 2 and not free))
     return found
 
@@ -243,6 +245,6 @@ def _interactions(both: Floats) -> Floats:
     factors = special.exp_array(np.ascontiguousarray(exponents))
     both, first, second = both[:, None], first[:, None], second[:, None]
     for _ in range(FITTINGS):
-        factors = factors * (second / np.maximum((both * factors).sum(axis=2), LEAST))[:, :, None, :]
-        factors = factors * (first / np.maximum((both * factors).sum(axis=3), LEAST))[..., None]
+        factors = factors * (second / np.maximum((both * factors).sum(axis=2), LEAST_SHARE))[:, :, None, :]
+        factors = factors * (first / np.maximum((both * factors).sum(axis=3), LEAST_SHARE))[..., None]
     return factors
