@@ -45,12 +45,12 @@ SHARES = _WEIGHTS / _WEIGHTS.sum()
 INTERACTIONS = np.array([-2.5, -1.0, -0.4, 0.4, 1.0, 2.5])  # kappa, of ranks with variance 1
 DRAWN_AGAIN = np.array([0.1, 0.02])  # h
 FITTINGS = 12  # of an interaction to the marginal distributions
-MOST_PAIRS = 100  # of noises
-MOST_TILTED = 64  # of a noise between which tilts distinguish
+MOST_PAIRS = 100  # of noises that are tested
+MOST_TILTED = 64  # values of a noise that have tilts of their own
 MOST_INTERACTING = 4_000_000  # numbers of interactions that are kept
 MOST_CONTEXTS = 1000  # in which the standard deviation of a noise is taken
-NO_VARIANCE = 1e-12
-LEAST_SHARE = 1e-300  # of probabilities
+NO_VARIANCE = 1e-12  # less counts as none
+LEAST_PREDICTED = 1e-300  # probability
 
 
 class Tilted(NamedTuple):
@@ -136,12 +136,12 @@ class FluctuationCheck:
         raised = special.exp_array(np.ascontiguousarray(raised - raised.max(axis=3, keepdims=True)))
         totals = (raised * marginal[:, None, None, :]).sum(axis=3)
         return np.asarray(
-            (raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], LEAST_SHARE)
+            (raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], LEAST_PREDICTED)
         )
 
     def _in_fits(self, tilted: Floats, times: Floats, order: Ints | None) -> Floats:
         """Return what the rounds add to the logarithms (noises, h * spreads) of predictions with tilts that last."""
-        tilted = np.maximum(tilted, LEAST_SHARE)
+        tilted = np.maximum(tilted, LEAST_PREDICTED)
         if order is None:
             logs = np.tensordot(raised_logs(tilted), times, axes=([1], [0]))[:, None] + raised_logs(self._shares)
             self._shares = np.broadcast_to(SHARES, self._shares.shape).copy()
@@ -245,6 +245,6 @@ def _interactions(both: Floats) -> Floats:
     factors = special.exp_array(np.ascontiguousarray(exponents))
     both, first, second = both[:, None], first[:, None], second[:, None]
     for _ in range(FITTINGS):
-        factors = factors * (second / np.maximum((both * factors).sum(axis=2), LEAST_SHARE))[:, :, None, :]
-        factors = factors * (first / np.maximum((both * factors).sum(axis=3), LEAST_SHARE))[..., None]
+        factors = factors * (second / np.maximum((both * factors).sum(axis=2), LEAST_PREDICTED))[:, :, None, :]
+        factors = factors * (first / np.maximum((both * factors).sum(axis=3), LEAST_PREDICTED))[..., None]
     return factors
