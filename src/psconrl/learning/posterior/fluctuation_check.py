@@ -45,15 +45,15 @@ SHARES = _WEIGHTS / _WEIGHTS.sum()
 INTERACTIONS = np.array([-2.5, -1.0, -0.4, 0.4, 1.0, 2.5])  # kappa, of ranks with variance 1
 DRAWN_AGAIN = np.array([0.1, 0.02])  # h
 FITTINGS = 12  # of an interaction to the marginal distributions
-MOST_PAIRS = 100  # of noises
-MOST_VALUES = 64  # of a noise between which tilts distinguish
-MOST_KEPT = 4_000_000  # numbers of interactions that are kept
+MOST_PAIRS = 100  # of noises that are tested
+MOST_TILTED = 64  # values of a noise that have tilts of their own
+MOST_INTERACTING = 4_000_000  # numbers of interactions that are kept
 MOST_CONTEXTS = 1000  # in which the standard deviation of a noise is taken
-NO_VARIANCE = 1e-12
-LEAST = 1e-300  # of probabilities
+NO_VARIANCE = 1e-12  # less counts as none
+LEAST_PREDICTED = 1e-300  # probability
 
 
-class Feature(NamedTuple):
+class Tilted(NamedTuple):
     """A number of every joint outcome: the place of the value of a noise, or whether one of some events happens."""
 
     name: str
@@ -126,7 +126,7 @@ class FluctuationCheck:
             )
             self._logs[one.name, two.name] += product(raised_logs(found), times)
 
-    def _tilted(self, f: Feature, cells: Cells, shares: Floats, rows: Floats, where: Ints) -> Floats:
+    def _tilted(self, f: Tilted, cells: Cells, shares: Floats, rows: Floats, where: Ints) -> Floats:
         """Return the probabilities (R, spreads, nodes) of results under all tilts of a noise."""
         V, places = f.size, np.arange(f.size, dtype=np.float64)
         parts = np.bincount(cells.result * V + f.of_outcome[cells.outcomes], weights=shares, minlength=cells.number * V)
@@ -135,11 +135,13 @@ class FluctuationCheck:
         raised = _tilts(marginal, self._sigma[f.name])[..., None] * places
         raised = special.exp_array(np.ascontiguousarray(raised - raised.max(axis=3, keepdims=True)))
         totals = (raised * marginal[:, None, None, :]).sum(axis=3)
-        return np.asarray((raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], LEAST))
+        return np.asarray(
+            (raised[where] * parts[:, None, None, :]).sum(axis=3) / np.maximum(totals[where], LEAST_PREDICTED)
+        )
 
     def _in_fits(self, tilted: Floats, times: Floats, order: Ints | None) -> Floats:
         """Return what the rounds add to the logarithms (noises, h * spreads) of predictions with tilts that last."""
-        tilted = np.maximum(tilted, LEAST)
+        tilted = np.maximum(tilted, LEAST_PREDICTED)
         if order is None:
             logs = np.tensordot(raised_logs(tilted), times, axes=([1], [0]))[:, None] + raised_logs(self._shares)
             self._shares = np.broadcast_to(SHARES, self._shares.shape).copy()
@@ -155,10 +157,10 @@ class FluctuationCheck:
         self._shares = shares
         return np.asarray(raised_logs(predicted).sum(axis=0)).reshape(len(tilted), -1)
 
-    def _ratios(self, one: Feature, two: Feature, contexts: Ints, rows: Floats) -> Floats:
+    def _ratios(self, one: Tilted, two: Tilted, contexts: Ints, rows: Floats) -> Floats:
         """Return the interactions (contexts, kappas, V1, V2) of two noises."""
         kept, size = self._interacting.setdefault((one.name, two.name), {}), one.size * two.size
-        if (len(kept) + contexts.size) * INTERACTIONS.size * size > MOST_KEPT:
+        if (len(kept) + contexts.size) * INTERACTIONS.size * size > MOST_INTERACTING:
             kept.clear()
         new = np.array([k for k, g in enumerate(contexts.tolist()) if g not in kept], dtype=np.int64)
         if new.size:
@@ -186,14 +188,14 @@ class FluctuationCheck:
         self._shares = saved_floats(state["shares"], self._shares.shape, "shares")
 
 
-def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
+def _features(structure: Structure, names: tuple[str, ...]) -> list[Tilted]:
     """Return what may fluctuate."""
     randomness, W = structure.randomness, structure.randomness.n_outcomes
     if not isinstance(randomness, IndependentNoise):
         assert isinstance(randomness, EventClock)
         sets = [(e,) for e in range(len(names))] + list(itertools.combinations(sorted(randomness.keys), 2))[:MOST_PAIRS]
         return [
-            Feature(" and ".join(names[e] for e in some), np.isin(np.arange(W), some).astype(np.int64), 2, False)
+            Tilted(" and ".join(names[e] for e in some), np.isin(np.arange(W), some).astype(np.int64), 2, False)
             for some in sets
         ]
     found = []
@@ -201,8 +203,8 @@ def _features(structure: Structure, names: tuple[str, ...]) -> list[Feature]:
     for k, (name, noise) in enumerate(randomness.noises.items()):
         if randomness.sizes[k] > 1:
             free = isinstance(noise, Categorical) and name in randomness.keys
-            size = min(randomness.sizes[k], MOST_VALUES)
-            found.append(Feature(name, places[k] * size // randomness.sizes[k], size, size > 2 and not free))
+            size = min(randomness.sizes[k], MOST_TILTED)
+            found.append(Tilted(name, places[k] * size // randomness.sizes[k], size, size > 2 and not free))
     return found
 
 
@@ -243,6 +245,6 @@ def _interactions(both: Floats) -> Floats:
     factors = special.exp_array(np.ascontiguousarray(exponents))
     both, first, second = both[:, None], first[:, None], second[:, None]
     for _ in range(FITTINGS):
-        factors = factors * (second / np.maximum((both * factors).sum(axis=2), LEAST))[:, :, None, :]
-        factors = factors * (first / np.maximum((both * factors).sum(axis=3), LEAST))[..., None]
+        factors = factors * (second / np.maximum((both * factors).sum(axis=2), LEAST_PREDICTED))[:, :, None, :]
+        factors = factors * (first / np.maximum((both * factors).sum(axis=3), LEAST_PREDICTED))[..., None]
     return factors

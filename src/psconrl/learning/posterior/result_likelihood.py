@@ -14,10 +14,10 @@ from psconrl.systems.priors import Beta, Weights
 from psconrl.systems.randomness import IndependentNoise, Parameters
 from psconrl.systems.structure import Structure
 
-SWEEPS = 40  # over all parameters
+SWEEPS_OF_SEARCH = 40  # over all parameters
 ENDS_BELOW = 1e-3  # of the log-likelihood: a sweep that gains less is the last
-STEPS, WIDTH = 12, 0.05  # of Newton's method in one parameter, and the width of its differences
-LONGEST = 2.0  # step in the logarithm of a rate, or of odds
+STEPS_OF_NEWTON, DIFFERENCE = 12, 0.05  # of Newton's method in one parameter, and the width of its differences
+LONGEST_STEP = 2.0  # step in the logarithm of a rate, or of odds
 
 
 class ResultLikelihood:
@@ -48,7 +48,7 @@ class ResultLikelihood:
         """Return the largest log-likelihood over the unknown parameters, and where; the search begins ``near``."""
         best = {key: value.copy() for key, value in near.items()}
         largest = self.log(counts, best)
-        for _ in range(SWEEPS):
+        for _ in range(SWEEPS_OF_SEARCH):
             before = largest
             for key, prior in self._structure.randomness.priors.items():
                 if isinstance(prior, Weights):
@@ -91,11 +91,11 @@ def climbed(
     now = float(np.clip(at[key][0], 1e-9, 1.0 - 1e-9 if is_probability else 1e9))
     x = special.log(now / (1.0 - now)) if is_probability else special.log(now)
     best, largest = at[key], here
-    for _ in range(STEPS):
-        below, above = (log({**at, key: value(x + side)}) for side in (-WIDTH, WIDTH))
-        slope, bend = (above - below) / (2.0 * WIDTH), (above + below - 2.0 * largest) / WIDTH**2
-        step = -slope / bend if bend < 0.0 else np.sign(slope) * LONGEST
-        step = float(np.clip(step, -LONGEST, LONGEST)) if np.isfinite(step) else 0.0
+    for _ in range(STEPS_OF_NEWTON):
+        below, above = (log({**at, key: value(x + side)}) for side in (-DIFFERENCE, DIFFERENCE))
+        slope, bend = (above - below) / (2.0 * DIFFERENCE), (above + below - 2.0 * largest) / DIFFERENCE**2
+        step = -slope / bend if bend < 0.0 else np.sign(slope) * LONGEST_STEP
+        step = float(np.clip(step, -LONGEST_STEP, LONGEST_STEP)) if np.isfinite(step) else 0.0
         found = log({**at, key: value(x + step)})
         while found < largest and abs(step) > 1e-4:
             step /= 2.0
