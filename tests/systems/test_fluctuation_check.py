@@ -31,6 +31,7 @@ from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Poisson
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
+from sweeps import AtOnce
 
 
 def counter(noise, shown="x"):
@@ -464,11 +465,11 @@ def test_tests_continue_bit_for_bit_after_loading_in_the_middle_of_an_episode(tm
     np.testing.assert_equal(check.state(), states[0]["joint"])
 
 
-def test_the_order_of_rounds_is_known_by_numbers_and_with_plans_in_a_thread():
+def test_the_order_of_rounds_is_known_by_numbers_and_with_interim_episodes():
     system, looks = line(), []
     for background in (False, True):
         agent = psconrl.PSConRL.of(system, seed=1)
-        agent.plan_in_background(background)
+        agent.plan_in_background(background, AtOnce())
         results, rng, state = agent.belief._check._joint._results, np.random.default_rng(2), 0
         new = results.new
 
