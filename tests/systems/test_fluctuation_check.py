@@ -85,6 +85,9 @@ class Live:
             self.record.noise.note_paid(number, cells)
         return number
 
+    def follow(self, number, cells, times=1):
+        self.record.noise.follow(number, cells, times)
+
     def seen(self):
         self.counts.add(self.record)
         self.record.clear()
@@ -123,11 +126,11 @@ def test_the_order_of_rounds_is_known_if_all_were_noted():
     live, results = Live(system), RoundResults(system.structure)
     zero, one = numbered(system, n=0), numbered(system, n=1)
     for s, t, cells in ((zero, one, ()), (one, zero, ()), (zero, one, (2,))):
-        results.saw(live.round(s, 0, t, int(bool(cells)), cells), cells)
+        live.follow(live.round(s, 0, t, int(bool(cells)), cells), cells)
     order = results.new(live.seen()).order
     assert [results.results[k][0] for k in order] == [TRANSITION, TRANSITION, CELLS]
     assert order[0] != order[1]
-    results.saw(live.round(zero, 0, one), ())
+    live.follow(live.round(zero, 0, one), ())
     live.round(zero, 0, one)
     assert results.new(live.seen()).order is None
 
@@ -137,9 +140,9 @@ def test_rounds_noted_before_they_are_counted_wait_for_the_next_look():
     system = both()
     live, results = Live(system), RoundResults(system.structure)
     zero, one = numbered(system, n=0), numbered(system, n=1)
-    results.saw(live.round(zero, 0, one), ())
+    live.follow(live.round(zero, 0, one), ())
     counts, later = live.seen(), live.round(one, 0, zero)
-    results.saw(later, ())
+    live.follow(later, ())
     first = results.new(counts)
     second = results.new(live.seen())
     assert [results.results[k] for rounds in (first, second) for k in rounds.order] == results.results
@@ -153,8 +156,8 @@ def test_time_that_no_transition_was_seen_in_has_no_order():
     number = live.round(zero, 0, one)
     live.round(zero, 0, one)
     live.record.noise.note_ticks(number, 1)
-    results.saw(-1, ())
-    results.saw(number, ())
+    live.follow(-1, ())
+    live.follow(number, ())
     rounds = results.new(live.seen())
     assert (rounds.order.tolist(), rounds.times.tolist()) == ([0], [1.0])
 
@@ -163,9 +166,9 @@ def test_results_survive_saving():
     system = both()
     live, results = Live(system), RoundResults(system.structure)
     zero, one = numbered(system, n=0), numbered(system, n=1)
-    results.saw(live.round(zero, 0, one, 0b01, (2,)), (2,))
+    live.follow(live.round(zero, 0, one, 0b01, (2,)), (2,))
     results.new(live.seen())
-    results.saw(live.round(zero, 0, one), ())
+    live.follow(live.round(zero, 0, one), ())
     again = RoundResults(system.structure)
     again.restore(results.state())
     live.round(one, 0, zero)
@@ -220,7 +223,7 @@ def added(system, values, order):
     for value in values:
         number = live.round(0, 0, numbered(system, n=value))
         if order:
-            results.saw(number, ())
+            live.follow(number, ())
     rounds = results.new(live.seen())
     seen = np.unique(rounds.results)
     times = np.bincount(rounds.results, weights=rounds.times)[seen]
@@ -300,7 +303,7 @@ def test_it_is_reached_as_rarely_as_ville_says(p):
     for values in itertools.product((0, 1), repeat=6):
         check, live, near, largest = joint_check(system), Live(system), 0.5, -np.inf
         for t, value in enumerate(values):
-            check.saw(live.round(0, 0, numbered(system, n=value)), ())
+            live.follow(live.round(0, 0, numbered(system, n=value)), ())
             near = (2 + sum(values[: t + 1])) / (4 + t + 1)
             logs = check.evidence(live.seen(), {"x": np.array([near])}, -np.inf)
             largest = max(largest, logs["x"][FITS]) if logs else largest

@@ -210,7 +210,7 @@ class SystemAgent(Agent):
             record.noise.note_named(transition, words.named(named), cells)
         else:
             more = False
-        self.belief.saw(transition, cells if more else ())
+        record.noise.follow(transition, cells if more else ())
         if over:
             self.finish()
 
@@ -264,7 +264,7 @@ class SystemAgent(Agent):
             record.noise.note_sojourn(pair, sojourn.time, sees_all, () if none in cells else cells)
         elif noise is not None:
             record.noise.note(pair * S + following, 0, ())
-        belief.saw(-1, (), sojourn.rounds)
+        record.noise.follow(-1, (), sojourn.rounds)
         if play.is_full() or (play.interim and self._background.ready):
             self.finish()
 
@@ -288,7 +288,7 @@ class SystemAgent(Agent):
             cells = self.belief.explained(pair, following, None, np.ascontiguousarray(vector)).cells
             number = pair * self.n_states + following
             more = self._note_paid(self.belief, self._play.record, number, cells)
-            self.belief.saw(number, cells if more else ())
+            self._play.record.noise.follow(number, cells if more else ())
         return over
 
     def saw_costs(self, record: Record, numbers: Ints, costs: Floats, times: Ints) -> None:

@@ -76,10 +76,6 @@ class JointCheck:
         """Number of tests."""
         return len(self.names) * (len(self._variables) + 2) + self._fluctuation.number
 
-    def saw(self, number: int, cells: tuple[int, ...], times: int = 1) -> None:
-        """Note a round of live use; see ``RoundResults``."""
-        self._results.saw(number, cells, times)
-
     def note(self, counts: Counts, near: Parameters) -> None:
         """Add the rounds since the last call to all numerators; ``near``: parameters drawn from their posterior."""
         rounds, total = self._results.new(counts), int(counts.visits.sum())

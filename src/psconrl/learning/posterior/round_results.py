@@ -15,11 +15,11 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.seen_noise import Key
 from psconrl.systems.structure import Structure
 
 Result = tuple[int, ...]  # (0, number of the pattern of a transition), or (1, *cells)
 TRANSITION, CELLS = 0, 1
-MOST_FOLLOWED = 100_000  # rounds whose order is kept until the next look
 
 
 class Rounds(NamedTuple):
@@ -50,16 +50,7 @@ class RoundResults:
         self._codes: Ints = np.empty(0, dtype=np.int64)  # pair and result, as numbers, of all rounds counted so far
         self._times: Floats = np.empty(0)
         self._reported: list[list[tuple[int, int]]] = [[], [], []]  # transition and result of reports, by kind
-        self._followed: list[tuple[int, ...]] = []  # transition and cells of rounds since the last call, in live use
         self._total = 0  # number of rounds at the last call
-
-    def saw(self, number: int, cells: tuple[int, ...], times: int = 1) -> None:
-        """Note rounds of live use, of which more than the transition was seen if there are cells; -1: of no transition.
-
-        A plan that is made in a thread may look at earlier rounds meanwhile.
-        """
-        if len(self._followed) + times <= MOST_FOLLOWED:
-            self._followed.extend([(number, *cells)] * times)
 
     def new(self, counts: Counts) -> Rounds:
         """Return the rounds since the last call."""
@@ -72,13 +63,12 @@ class RoundResults:
         pairs, results = np.divmod(codes[changed], 1 << 32)
         new = (times - before)[changed]
         total = int(counts.visits.sum())
-        followed = self._followed[: total - self._total]
-        del self._followed[: total - self._total]
+        followed = counts.noise.followed[-(total - self._total) :] if total > self._total else []
         self._total = total
         return Rounds(pairs, results, new, self._order(followed, results, new))
 
-    def _order(self, followed: list[tuple[int, ...]], results: Ints, times: Floats) -> Ints | None:
-        """Return the results of rounds noted by ``saw``; None if these are not all rounds."""
+    def _order(self, followed: list[Key], results: Ints, times: Floats) -> Ints | None:
+        """Return the results of rounds that were noted in their order; None if these are not all rounds."""
         places = [self._followed_place(number, cells) for number, *cells in followed]
         order = np.array([place for place in places if place >= 0], dtype=np.int64)
         seen = np.bincount(order, minlength=len(self.results))
@@ -158,7 +148,6 @@ class RoundResults:
     def state(self) -> dict[str, Any]:
         """Return the results, and how often each was seen."""
         return {"results": [list(one) for one in self.results], "codes": self._codes, "times": self._times} | {
-            "followed": [list(one) for one in self._followed],
             "total": self._total,
         }
 
@@ -184,5 +173,4 @@ class RoundResults:
         ):
             raise AgentError("the results of rounds are damaged")
         self._reported = [[], [], []]
-        self._followed = [tuple(int(x) for x in one) for one in state["followed"]]
         self._total = int(state["total"])

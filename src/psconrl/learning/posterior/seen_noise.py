@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+MOST_FOLLOWED = 5_000  # rounds whose order is kept
 Key = tuple[int, ...]  # the number (s * A + a) * S + s' of a transition, then the cells of the outcomes that agree
 
 
@@ -14,7 +15,8 @@ class SeenNoise:
     ``times``: some noises were reported, and ``named``: some costs were; bits between transition and cells say which.
     ``paid``: all costs were, in a pair where they may reveal something. ``ends``: of sojourns that were measured.
     ``sojourns``: their total time and number, by pair, where changes of state were seen (0) or all events (1).
-    ``ticks``: transitions that only stand for their time in the count of rounds.
+    ``ticks``: transitions that only stand for their time in the count of rounds. ``followed``: transition and cells of
+    the last rounds of live use, in their order; the number -1 stands for rounds in which no transition was seen.
     """
 
     def __init__(self) -> None:
@@ -24,13 +26,14 @@ class SeenNoise:
         self.ends: dict[Key, int] = {}
         self.ticks: dict[Key, int] = {}
         self.sojourns: dict[Key, tuple[float, int]] = {}
+        self.followed: list[Key] = []
 
     @property
     def _kinds(self) -> dict[str, dict[Key, int]]:
         return {"noise": self.times, "costs": self.paid, "named": self.named, "ends": self.ends, "ticks": self.ticks}
 
     def __bool__(self) -> bool:
-        return any(self._kinds.values()) or bool(self.sojourns)
+        return any(self._kinds.values()) or bool(self.sojourns or self.followed)
 
     def items(self) -> Iterator[tuple[Key, int]]:
         """Return transition and cells of all kinds of rounds, with how often each was seen."""
@@ -65,8 +68,15 @@ class SeenNoise:
         """Add transitions that only stand for the time of a sojourn."""
         _add(self.ticks, [((number,), times)])
 
+    def follow(self, number: int, cells: Key, times: int = 1) -> None:
+        """Note rounds that follow those before; without cells, only the transition was seen."""
+        self.followed.extend([(number, *cells)] * min(times, MOST_FOLLOWED))
+        del self.followed[:-MOST_FOLLOWED]
+
     def add(self, other: "SeenNoise") -> None:
-        """Add all rounds of another."""
+        """Add all rounds of another, which follow."""
+        self.followed.extend(other.followed)
+        del self.followed[:-MOST_FOLLOWED]
         for key, (time, number) in other.sojourns.items():
             self._add_time(key, time, number)
         for kind, seen in self._kinds.items():
@@ -74,6 +84,7 @@ class SeenNoise:
 
     def clear(self) -> None:
         """Forget everything."""
+        self.followed.clear()
         self.sojourns.clear()
         for seen in self._kinds.values():
             seen.clear()
@@ -87,7 +98,8 @@ class SeenNoise:
     def state(self) -> dict[str, Any]:
         """Return what to save: for every kind of round how often it was seen, its number, and the cells."""
         rounds = {kind: [[times, *key] for key, times in seen.items()] for kind, seen in self._kinds.items() if seen}
-        return rounds | {"sojourns": [[*both, *key] for key, both in self.sojourns.items()]}
+        followed = {"followed": [list(key) for key in self.followed]} if self.followed else {}
+        return rounds | followed | {"sojourns": [[*both, *key] for key, both in self.sojourns.items()]}
 
     def restore(self, state: Any) -> None:
         """Put back what ``state`` returned."""
@@ -96,10 +108,15 @@ class SeenNoise:
             seen.update({tuple(int(x) for x in row[1:]): int(row[0]) for row in state.get(kind, ())})
         for time, number, pair, kind in state.get("sojourns", ()):
             self.sojourns[int(pair), int(kind)] = float(time), int(number)
+        self.followed.extend(tuple(int(x) for x in key) for key in state.get("followed", ()))
         rounds = [item for seen in self._kinds.values() for item in seen.items()]
-        if any(times < 1 or not key or min(key) < 0 for key, times in rounds) or any(
-            not 0.0 < time < np.inf or number < 1 or key[0] < 0 or key[1] not in (0, 1)
-            for key, (time, number) in self.sojourns.items()
+        if (
+            any(not key or min(key) < -1 for key in self.followed)
+            or any(times < 1 or not key or min(key) < 0 for key, times in rounds)
+            or any(
+                not 0.0 < time < np.inf or number < 1 or key[0] < 0 or key[1] not in (0, 1)
+                for key, (time, number) in self.sojourns.items()
+            )
         ):
             raise ValueError("inconsistent noise")
 

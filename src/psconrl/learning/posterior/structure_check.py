@@ -71,10 +71,6 @@ class StructureCheck:
         self.number = max(len(self._distribution.tested) + sum(each.number for each in tests), 1)
         self._bound = float(np.log(self.number / FALSE_ALARMS))
 
-    def saw(self, number: int, cells: tuple[int, ...], times: int = 1) -> None:
-        """Note a round of live use, so that the order of rounds is known; see ``RoundResults``."""
-        self._joint.saw(number, cells, times)
-
     def update(self, doubts: dict[str, str], counts: Counts, near: Parameters) -> None:
         """Test the structure if there are enough new rounds; put what is wrong into the table of doubts.
 

@@ -237,10 +237,6 @@ class Structured(Belief):
         self.observed(counts)
         self._look(counts)
 
-    def saw(self, number: int, cells: tuple[int, ...], times: int = 1) -> None:
-        """Note a round of live use: its transition, and the outcomes that explain it if more was seen."""
-        self._check.saw(number, cells, times)
-
     def _look(self, counts: Counts) -> None:
         """Test the structure, if there are enough new transitions since the last test."""
         if self.impossible and IMPOSSIBLE not in self.doubts:
