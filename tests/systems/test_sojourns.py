@@ -126,9 +126,9 @@ def test_sojourns_are_saved(tmp_path):
     assert agent.counts.noise.state() == again.counts.noise.state()
 
 
-def test_the_structure_is_not_tested_by_rounds_that_stand_for_time():
-    """Sojourns of 1 each would be impossible for ticks of the clock."""
-    agent = watched([(0, 1, None, 1.0), (1, 0, None, 1.0)] * 100)
+def test_sojourns_of_equal_rates_are_no_evidence():
+    """Everybody comes at rate 1 and goes at rate 1; that no sojourn has another length is not tested."""
+    agent = watched([(0, 1, None, 1.0), (1, 2, None, 0.5), (2, 1, None, 0.5), (1, 0, None, 0.5)] * 100)
     agent.finish()
     agent.belief.check(agent.counts)
     assert agent.doubts() == ()
