@@ -45,8 +45,8 @@ class Denominators:
     def sums(self, seen: Seen) -> Floats:
         """Return the sums (k,) of all denominators; nan of one that some round does not determine."""
         rounds = dict(zip(seen.tally.numbers.tolist(), seen.tally.times.tolist(), strict=True))
-        for (number,), times in seen.noise.ticks.items():
-            rounds[number] -= times
+        for (number,), ticks in seen.noise.ticks.items():
+            rounds[number] -= ticks
         total = self._of_sojourns(seen.noise)
         for (number, *cells), times in seen.noise.items():
             rounds[number] -= times
