@@ -17,11 +17,11 @@ from psconrl.learning.posterior.distribution_check import FALSE_ALARMS
 from psconrl.learning.posterior.joint_check import JointCheck
 from psconrl.learning.posterior.noise_families import FreeFamily, family_of, tilted_family
 from psconrl.learning.posterior.noise_sightings import NoiseSightings, SightedRow
-from psconrl.learning.posterior.structure_advice import dependence_text
-from psconrl.learning.posterior.structure_check import StructureCheck
+from psconrl.learning.posterior.structure_advice import dependence_text, hidden_correlation_text
+from psconrl.learning.posterior.structure_check import DISTRIBUTION, StructureCheck
 from psconrl.learning.posterior.variables import TIME, VALUE, varying_variables
 from psconrl.systems.events import Event
-from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson
+from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson, noise_from_dict
 from psconrl.systems.priors import Beta, Gamma
 from psconrl.systems.system import System
 
@@ -334,12 +334,29 @@ def test_without_names_of_variables_time_is_tested():
         (Geometric(Beta(), most=5), "as one noise for each, of which the rules use the one that applies"),
         (Bernoulli(0.5), "as an expression of hour"),
         (None, 'as one event for each, with when="hour == 6"'),
+        (Bernoulli(0.5, times="hours / 12"), "as an expression of hour"),
     ],
 )
 def test_advice_is_in_the_notation_of_a_system(noise, said):
     text = dependence_text("x", noise, "hour", [6, 7], np.array([3.0, 4.0]), np.array([0.25, 0.5]))
     assert text.startswith("x depends on hour (0.25 at 6, 0.5 at 7): give it one parameter for each hour, ")
     assert said in text
+
+
+@pytest.mark.parametrize(
+    "noise", [Bernoulli(Beta(), times="hour / 12"), Categorical({"a": "0.1 * hour", "b": "1 - 0.1 * hour"})]
+)
+def test_arguments_that_name_the_variable_are_to_be_corrected(noise):
+    for each in (noise, noise_from_dict(noise.to_dict())):
+        text = dependence_text("x", each, "hour", [6, 7], np.array([3.0, 4.0]), None)
+        assert text.startswith("x depends on hour in another way than its arguments say: correct them, or give it one ")
+
+
+def test_noise_that_depends_on_another_as_its_arguments_do_not_say():
+    said = "needed depends on sky in another way than its arguments say, as their joint results show: correct them, or "
+    for one, two in (("needed", "sky"), ("sky", "needed")):
+        assert hidden_correlation_text(one, two, {"needed": ("hour", "sky")}).startswith(said)
+    assert hidden_correlation_text("needed", "sky", {"needed": ("hour",)}).startswith("needed and sky depend on each ")
 
 
 # Costs.
@@ -409,6 +426,16 @@ def test_a_doubt_is_revised_by_much_more_evidence():
     check._causes["flip"] = "on"
     assert check._diagnosis("flip", {"on": bound, "hour": bound + math.log(99)}) == "on"
     assert check._diagnosis("flip", {"on": bound, "hour": bound + math.log(101)}) == "hour"
+
+
+def test_a_doubt_about_the_family_is_revised_by_evidence_of_the_same_rounds():
+    """Tests against families are made less often than others, whose evidence grows in between."""
+    system = lamp(Beta())
+    check = StructureCheck(system.structure, system.vocabulary())
+    check._causes["flip"] = DISTRIBUTION
+    logs = {DISTRIBUTION: 100.0, "hour": 120.0}
+    assert check._diagnosis("flip", logs, fresh=False) == DISTRIBUTION
+    assert check._diagnosis("flip", logs, fresh=True) == "hour"
 
 
 @pytest.mark.parametrize("table", [[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.3, 0.7, 0.0]]])

@@ -124,6 +124,23 @@ def test_plain_data_describes_a_noise(noise):
     np.testing.assert_array_equal(other.outcomes(arguments), noise.outcomes(arguments))
     np.testing.assert_array_equal(other.table(parameter, arguments, 1), noise.table(parameter, arguments, 1))
     assert repr(other.prior) == repr(noise.prior)
+    assert repr(other) == repr(noise)
+
+
+@pytest.mark.parametrize(
+    ("noise", "shown"),
+    [
+        (Poisson("0.5 * hour", most=3, times="hour"), "Poisson(rate=0.5 * hour, most=3, times=hour)"),
+        (Bernoulli(Beta(2, 1), when=lambda hour: hour < 3), "Bernoulli(p=Beta(2, 1), when=a function)"),
+        (Binomial("hour", 0.25), "Binomial(n=hour, p=0.25)"),
+        (
+            Categorical({"a": "hour / 24", "b": lambda hour: 1 - hour / 24}),
+            "Categorical(values=['a', 'b'], probabilities=['hour / 24', 'a function'])",
+        ),
+    ],
+)
+def test_noise_of_an_agent_that_was_loaded_is_shown_as_it_was_given(noise, shown):
+    assert repr(noise) == repr(noise_from_dict(noise.to_dict())) == shown
 
 
 @pytest.mark.parametrize(

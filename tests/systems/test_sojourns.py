@@ -102,6 +102,40 @@ def test_short_sojourns_take_a_round_each_and_are_made_up_for():
     assert agent.rounds == round(2.5 * CLOCK)
 
 
+def test_the_ratio_of_sojourns_by_hand():
+    """Of 4 who came in 4 units of time 1 was lost; what a full queue does is known only if it is reported."""
+    system = queue(
+        costs={"waiting": "n", "came": "0.5 * n", "lost": 0}, limits=["lost / came <= 25%"],
+        events={
+            "comes": Event(Gamma(2, 1), {"n": "min(n + 1, 2)"}, costs={"came": 1, "lost": "n == 2"}),
+            "goes": Event(Gamma(3, 2), {"n": "n - 1"}, times="n", when="n > 0"),
+        },
+    )  # fmt: skip
+    events = []
+    agent = psconrl.PSConRL.of(system, seed=1)
+    agent.watch(events.append)
+    rounds = [
+        (0, 1, "comes", 0.5),
+        (1, 2, "comes", 1.0),
+        (2, 2, "comes", 1.5),
+        (2, 1, "goes", 0.5),
+        (1, 2, "comes", 0.5),
+    ]
+    for n, following, event, after in rounds:
+        agent.act({"n": n})
+        noise = {"event": event} if n == 2 else None
+        agent.observe({"wait": 0}, {"n": following}, noise=noise, after=after)
+    agent.finish()
+    came = 4 + 0.5 * (1.0 + 2 * 1.5 + 2 * 0.5 + 0.5)
+    (ratio,) = events[-1].ratios
+    assert ratio.so_far == pytest.approx(1 / came)
+    assert sum(e.length * e.ratios[0].per_round for e in events) == pytest.approx(CLOCK * came)
+    agent.act({"n": 2})
+    agent.observe({"wait": 0}, {"n": 1}, after=0.5)  # who came meanwhile?
+    agent.finish()
+    assert np.isnan(events[-1].ratios[0].so_far)
+
+
 def test_costs_that_events_may_have_caused_meanwhile_are_unknown():
     agent = watched([(0, 1, None, 1.0)])  # did it ring?
     agent.finish()
@@ -126,9 +160,9 @@ def test_sojourns_are_saved(tmp_path):
     assert agent.counts.noise.state() == again.counts.noise.state()
 
 
-def test_the_structure_is_not_tested_by_rounds_that_stand_for_time():
-    """Sojourns of 1 each would be impossible for ticks of the clock."""
-    agent = watched([(0, 1, None, 1.0), (1, 0, None, 1.0)] * 100)
+def test_sojourns_of_equal_rates_are_no_evidence():
+    """Everybody comes at rate 1 and goes at rate 1; that no sojourn has another length is not tested."""
+    agent = watched([(0, 1, None, 1.0), (1, 2, None, 0.5), (2, 1, None, 0.5), (1, 0, None, 0.5)] * 100)
     agent.finish()
     agent.belief.check(agent.counts)
     assert agent.doubts() == ()

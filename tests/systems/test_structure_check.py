@@ -170,6 +170,17 @@ def test_an_agent_doubts_a_demand_that_is_not_poisson(tmp_path):
     assert psconrl.load_agent(tmp_path / "agent.npz").doubts() == agent.doubts()
 
 
+def test_an_agent_that_was_loaded_doubts_as_before(tmp_path):
+    system = shelf(Poisson(Gamma(2, 1), most=8))
+    agent = psconrl.PSConRL.of(system, seed=1)
+    agent.save(tmp_path / "agent.npz")
+    agents = agent, psconrl.load_agent(tmp_path / "agent.npz")
+    for each in agents:
+        with pytest.warns(StructureWarning, match=r"demand does not follow Poisson\(rate=Gamma\(2, 1\), most=8\)"):
+            psconrl.simulate(system.with_noise(demand=BURSTY), each, 1500, seed=2)
+    assert agents[0].doubts() == agents[1].doubts()
+
+
 def test_an_agent_doubts_a_known_rate_that_is_wrong():
     system = shelf(Poisson(1.0, most=8))
     agent = psconrl.PSConRL.of(system, seed=1)

@@ -209,6 +209,28 @@ def test_an_unknown_parameter_has_to_be_given(file):
         psconrl.load(file, deman=2)
 
 
+@pytest.mark.parametrize(
+    ("table", "name", "said"),
+    [
+        ('{ distribution = "categorical", values = [0, 1, 2], prior = 1 }', "demand", "--set demand=0.1,0.2,..."),
+        ('{ distribution = "joint", values = [[0, 1], [1, 1], [2, 0]], prior = 1 }', '"demand, sky"',
+         """--set "demand, sky"=0.1,0.2,..., load(..., **{'demand, sky': [0.1, 0.2, ...]})"""),
+    ],
+)  # fmt: skip
+def test_unknown_probabilities_have_to_be_given_together(tmp_path, table, name, said):
+    path = tmp_path / "shop.toml"
+    paid = "order * sky" if "sky" in name else "order"
+    path.write_text(
+        "version = 1\nminimise = 'paid'\nstate = { shelf = 3 }\naction = { order = 2 }\n"
+        f"noise = {{ {name} = {table} }}\ncosts = {{ paid = '{paid}' }}\n"
+        "step = { shelf = 'min(max(shelf - demand, 0) + order, 2)' }\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        psconrl.load(path)
+    assert f"has 3 unknown probabilities; give all of them, as in {said}" in str(caught.value)
+    assert psconrl.load(path, **{name.strip('"'): [0.5, 0.25, 0.25]}) is not None
+
+
 HOSTILE = {
     "a variable of 10^12 values": ("{ from = 0, to = 4 }", "1_000_000_000_000"),
     "a range of 10^30 values": ("{ from = 0, to = 4 }", "{ from = 0, to = 1_000_000_000_000_000_000_000_000_000_000 }"),

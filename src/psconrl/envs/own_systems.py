@@ -11,6 +11,7 @@ from typing import Any
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.named_code import as_module, find_in_file, find_object, is_python_file
 from psconrl.systems.noise_base import as_argument, full_name
+from psconrl.systems.priors import Weights
 from psconrl.systems.system import System
 from psconrl.systems.system_files import is_system_file
 
@@ -45,9 +46,16 @@ def with_values(name: str, system: System, known: dict[str, Any]) -> System:
     missing = list(made.source.unknown())
     if missing:
         one = missing[0]
-        shown, given = (one, f"{one}=0.5") if one.isidentifier() else (f'"{one}"', as_argument(one))
+        shown = one if one.isidentifier() else f'"{one}"'
+        prior = made.source.unknown()[one]
+        if isinstance(prior, Weights):
+            what = f"{prior.weights.size} unknown probabilities; give all of them"
+            value, example = "0.1,0.2,...", "[0.1, 0.2, ...]"
+        else:
+            what, value, example = "an unknown parameter; give its value", "0.5", "0.5"
+        given = as_argument(one).replace("...", example)
         raise ConfigError(
-            f"{name}: {one!r} has an unknown parameter; give its value, as in --set {shown}=0.5, load(..., {given}), "
-            f"or options = {{ {shown} = 0.5 }} in a spec"
+            f"{name}: {one!r} has {what}, as in --set {shown}={value}, load(..., {given}), "
+            f"or options = {{ {shown} = {example} }} in a spec"
         )
     return made

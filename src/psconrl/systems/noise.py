@@ -268,6 +268,6 @@ def noise_from_dict(data: dict[str, Any]) -> Noise:
     noise = object.__new__(KINDS[data["name"]])
     noise.known = None if data["known"] is None else np.asarray(data["known"], dtype=np.float64)
     noise.prior = None if data["prior"] is None else prior_from_dict(data["prior"])
-    noise.arguments = {}
+    noise.arguments = dict(data["arguments"])
     vars(noise).update(data["options"])
     return noise

@@ -165,13 +165,27 @@ class Noise(ABC):
         return {} if self.known is None else {self.parameter_name: self.known.item()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, without the arguments, which are values of a context."""
+        """Return plain data. The arguments are those given, for ``repr``: their values are those of a context."""
         prior = None if self.prior is None else self.prior.to_dict()
-        return {"name": self.name, "known": self.known, "prior": prior, "options": self.options()}
+        arguments = {key: _without_code(given) for key, given in self.arguments.items()}
+        return {
+            "name": self.name, "known": self.known, "prior": prior, "arguments": arguments, "options": self.options(),
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         shown = (
             f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
-            for key, value in self.description().items()
+            for key, value in ((key, _without_code(given)) for key, given in self.description().items())
         )  # fmt: skip
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _without_code(given: Any) -> Any:
+    """Return an argument as it is shown and saved: functions by a word.
+
+    >>> _without_code([0.5, lambda hour: 0.5])
+    [0.5, 'a function']
+    """
+    if isinstance(given, list):
+        return [_without_code(each) for each in given]
+    return "a function" if callable(given) else given

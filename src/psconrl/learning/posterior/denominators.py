@@ -8,6 +8,8 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.learning.posterior.counts import Counts, Record, Seen
 from psconrl.learning.posterior.explanations import Explanations
+from psconrl.learning.posterior.seen_noise import SeenNoise
+from psconrl.systems.events import EventClock
 from psconrl.systems.ratios import Ratios
 from psconrl.systems.structure import Structure
 
@@ -31,8 +33,8 @@ class Denominators:
     def averages(self, record: Record, counts: Counts) -> tuple[Floats, Floats]:
         """Return the averages (k,) of all denominators in an episode, and in all rounds so far, which end with it.
 
-        They are nan where some round does not determine the denominator. In sojourns that were measured
-        (``observe(..., after=...)``), none is known.
+        They are nan where some round does not determine the denominator, or a sojourn that was measured, as where
+        events that count may have happened meanwhile without a trace.
         """
         episode, rounds = self.sums(record), int(counts.visits.sum())
         continues = self._running is not None and self._running[0] == rounds - record.steps
@@ -42,17 +44,32 @@ class Denominators:
 
     def sums(self, seen: Seen) -> Floats:
         """Return the sums (k,) of all denominators; nan of one that some round does not determine."""
-        nothing = np.full(len(self._ratios.limits), np.nan)
-        if seen.noise.sojourns:
-            return nothing
         rounds = dict(zip(seen.tally.numbers.tolist(), seen.tally.times.tolist(), strict=True))
-        total = np.zeros(nothing.size)
+        for (number,), ticks in seen.noise.ticks.items():
+            rounds[number] -= ticks
+        total = self._of_sojourns(seen.noise)
         for (number, *cells), times in seen.noise.items():
             rounds[number] -= times
             total += times * self._of(number, tuple(cells))
         for number, times in rounds.items():
             if times:
                 total += times * self._of(number)
+        return total
+
+    def _of_sojourns(self, noise: SeenNoise) -> Floats:
+        """Return the sums (k,) over all sojourns: what their time adds, and what the events that ended them add."""
+        structure, total = self._structure, np.zeros(len(self._ratios.limits))
+        clock = structure.randomness
+        if not isinstance(clock, EventClock):
+            return total
+        for (pair, sees_all), (time, _) in noise.sojourns.items():
+            values, groups = self._explanations.costs(pair)
+            unseen = (structure.successors[pair] == pair // structure.n_actions) & (groups[0] >= 0) & (not sees_all)
+            known = ((groups == groups[:, [-1]]) | ~unseen).all(axis=1)
+            total += np.where(known, clock.clock * time * values[:, -1], np.nan)
+        for (pair, *cells), times in noise.ends.items():
+            quiet = self._explanations.costs(pair)[0][:, -1]
+            total += times * (self._of(pair * structure.n_states, tuple(cells)) - quiet)
         return total
 
     def _of(self, number: int, cells: tuple[int, ...] | None = None) -> Floats:

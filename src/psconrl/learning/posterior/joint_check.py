@@ -175,7 +175,8 @@ class JointCheck:
         if cause == FITS:
             return fits_text(name)
         if (name, cause) in self.correlated:
-            return hidden_correlation_text(name, cause)
+            parents = randomness.parents if isinstance(randomness, IndependentNoise) else {}
+            return hidden_correlation_text(name, cause, parents)
         family = self._alone.family(name)
 
         def estimates(logs: Floats) -> Floats | None:

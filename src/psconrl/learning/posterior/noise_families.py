@@ -94,8 +94,7 @@ class GridFamily(Family):
         if not rows:
             return
         grid = self.grid
-        new = np.array([grid[:, row.context, list(row.values)].sum(axis=1) for row in rows])
-        self._logs = np.ascontiguousarray(np.concatenate([self._logs, raised_logs(new)]))
+        self._logs = np.ascontiguousarray(np.concatenate([self._logs, _row_logs(grid, rows)]))
         if self._known is not None:
             self._known_logs = np.append(self._known_logs, self._logs_at(self._known, rows))
         self._rows += rows
@@ -106,8 +105,7 @@ class GridFamily(Family):
         return np.array([self._tables(float(point)) for point in self._points])
 
     def _logs_at(self, parameter: float, rows: Sequence[SightedRow]) -> Floats:
-        table = self._tables(parameter)
-        return raised_logs(np.array([table[row.context, list(row.values)].sum() for row in rows]))
+        return _row_logs(self._tables(parameter)[None], rows)[:, 0]
 
     def as_given(self, counts: Floats) -> float | None:
         """Return the log-likelihood of a known parameter."""
@@ -317,6 +315,20 @@ def _number(size: int) -> int:
 def _arcsine(number: int) -> Floats:
     """Return the midpoints of Jeffreys' prior of a probability."""
     return np.sin(np.pi * (np.arange(number) + 0.5) / (2.0 * number)) ** 2
+
+
+def _row_logs(tables: Floats, rows: Sequence[SightedRow]) -> Floats:
+    r"""Return the log-probabilities (R, M) of rows under some tables (M, G, W).
+
+    In continuous time an event of rate r does not happen for a time t with probability :math:`e^{-rt}`; a tick of a
+    sojourn has the logarithm of this.
+    """
+    shares = np.array([tables[:, row.context, list(row.values)].sum(axis=1) for row in rows])
+    logs = raised_logs(shares)
+    for place, row in enumerate(rows):
+        if not row.values:
+            logs[place] = -tables[:, row.context, 1]
+    return logs
 
 
 def raised_logs(probabilities: Floats) -> Floats:

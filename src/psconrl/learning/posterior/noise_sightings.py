@@ -3,14 +3,15 @@
 A round reveals a *row* of a noise: the context of the noise, and a set of its values. Which sets may be revealed is
 known before the noise is drawn, as for the views of ``noise_views``; the sets of a pair do not overlap. Events are
 binary noises, one each: a round reveals whether an event happened if no other event of its context leads to the same
-state.
+state. A sojourn that was measured reveals the time in which an event did not happen, in ticks of the clock, and the
+event that ended it, wherever this event would have shown (``sojourn_rows``).
 
 Where costs were given, the sets are those that next state and costs reveal. Where some noises were reported, these are
 seen in full, or as far as the variables of a joint table were reported; what the round reveals of the others depends on
 the values reported, and is left out. A noise that depends on others is seen where these are.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,13 +21,15 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseView, NoiseViews, noise_names
+from psconrl.learning.posterior.seen_noise import SeenNoise
+from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import IndependentNoise
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
 
 
 class SightedRow(NamedTuple):
-    """A set of values of a noise that may be seen in a context of this noise."""
+    """A set of values of a noise that may be seen in a context of this noise; without values, a tick of a sojourn."""
 
     context: int
     view: tuple[int, ...]  # the partition that the set belongs to, as in ``NoiseView``; empty if a report revealed it
@@ -85,7 +88,19 @@ class NoiseSightings:
             rows = np.concatenate([self._row_of[name], of_reports])
             kept = (rows >= 0) & (all_times > 0.0)
             found[name] = Sightings(numbers[kept] // S, rows[kept], all_times[kept])
-        return found
+        return self._with_sojourns(found, counts.noise) if self._of_events else found
+
+    def _with_sojourns(self, found: dict[str, Sightings], noise: SeenNoise) -> dict[str, Sightings]:
+        """Add what sojourns that were measured show of the events."""
+        merged = dict(found)
+        for event, pair, row, times in sojourn_rows(self._structure, noise):
+            name = self.names[event]
+            own = merged[name]
+            place = self._place(name, row)
+            merged[name] = Sightings(
+                np.append(own.pairs, pair), np.append(own.rows, place), np.append(own.times, times)
+            )
+        return merged
 
     def _place(self, name: str, row: SightedRow) -> int:
         places = self._places[name]
@@ -188,9 +203,38 @@ class NoiseSightings:
             self.rows[name], self._places[name] = [], {}
             for context, n, *rest in state[name]:
                 row = SightedRow(int(context), tuple(map(int, rest[: int(n)])), tuple(map(int, rest[int(n) :])))
-                if not row.values or min(row.values) < 0 or row in self._places[name]:
+                damaged = min(row.values, default=0 if self._of_events else -1) < 0
+                if damaged or row in self._places[name]:
                     raise AgentError(f"the rows of {name!r} are damaged")
                 self._place(name, row)
+
+
+def sojourn_rows(structure: Structure, noise: SeenNoise) -> Iterator[tuple[int, int, SightedRow, float]]:
+    """Return event, pair, row and times of what sojourns show: the ticks that went by, and the events that ended them.
+
+    Where changes of state were seen, an event shows if it changes the state as no other event does; where all events
+    were seen, it always does.
+    """
+    clock = structure.randomness
+    assert isinstance(clock, EventClock)
+    for (pair, sees_all), (time, _) in noise.sojourns.items():
+        context = int(structure.contexts[pair])
+        for event in _shown(structure, clock, pair, bool(sees_all)):
+            yield event, pair, SightedRow(context, (), ()), clock.clock * time
+    for (pair, *cells), times in noise.ends.items():
+        if len(cells) == 1:
+            context, event = divmod(cells[0], clock.n_outcomes)
+            yield event, pair, SightedRow(context, (), (1,)), float(times)
+
+
+def _shown(structure: Structure, clock: EventClock, pair: int, sees_all: bool) -> list[int]:
+    """Return the events of a pair that would have shown."""
+    possible = np.flatnonzero(clock.factors[structure.contexts[pair]] > 0.0).tolist()
+    if sees_all:
+        return possible
+    following = structure.successors[pair, possible].tolist()
+    state = pair // structure.n_actions
+    return [event for event, s in zip(possible, following, strict=True) if s != state and following.count(s) == 1]
 
 
 @lru_cache(maxsize=4096)

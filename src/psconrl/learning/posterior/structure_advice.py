@@ -1,6 +1,7 @@
 """What a doubt about a noise says: what was found, and what to write instead."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,15 @@ def dependence_text(
         most = np.sort(seen[np.argsort(-times[seen], kind="stable")][:MOST_SHOWN])
         shown = f" ({', '.join(f'{estimates[i]:.2g} at {values[i]}' for i in most)})"
     one = repr(values[int(seen[0])] if seen.size else values[0])
-    return (
-        f"{name} depends on {variable}{shown}: give it one parameter for each {variable}, {_how(noise, variable, one)}"
-    )
+    how = f"give it one parameter for each {variable}, {_how(noise, variable, one)}"
+    if noise is not None and any(variable in _words(given) for given in noise.arguments.values()):
+        return f"{name} depends on {variable}{shown} in another way than its arguments say: correct them, or {how}"
+    return f"{name} depends on {variable}{shown}: {how}"
+
+
+def _words(given: Any) -> list[str]:
+    """Return the words of an argument, the names of variables among them; none of a number."""
+    return re.findall(r"\w+", given) if isinstance(given, str) else []
 
 
 def _how(noise: Noise | None, variable: str, value: str) -> str:
@@ -77,8 +84,14 @@ def fits_text(name: str) -> str:
     )
 
 
-def hidden_correlation_text(name: str, other: str) -> str:
-    """Say that two noises depend on each other, as far as their joint results show."""
+def hidden_correlation_text(name: str, other: str, parents: Mapping[str, Sequence[str]]) -> str:
+    """Say that two noises depend on each other, as far as their joint results show; ``parents``: as given."""
+    for child, parent in ((name, other), (other, name)):
+        if parent in parents.get(child, ()):
+            return (
+                f"{child} depends on {parent} in another way than its arguments say, as their joint results show: "
+                f'correct them, or make both one joint table, "{name}, {other}": Joint(..., prior=1)'
+            )
     return (
         f"{name} and {other} depend on each other, as their joint results show: make them one joint table, "
         f'"{name}, {other}": Joint(..., prior=1), or report both, which shows how; or, if one of them is known before '

@@ -96,14 +96,15 @@ class StructureCheck:
             }
         for name, logs in self._correlation.evidence(counts).items():
             found[name] |= logs
-        if rounds >= self._next_distribution:
+        fresh = rounds >= self._next_distribution
+        if fresh:
             self._next_distribution = int(UNTIL_NEXT_DISTRIBUTION * rounds)
             for name, (evidence, text) in self._distribution.findings(counts, near, self._bound).items():
                 self._beyond_family[name], self._texts[name] = evidence, text
         for name, evidence in self._beyond_family.items():
             found.setdefault(name, {})[DISTRIBUTION] = evidence
         for name, logs in found.items():
-            cause = self._diagnosis(name, logs)
+            cause = self._diagnosis(name, logs, fresh)
             if cause is not None and cause != self._causes.get(name):
                 self._causes[name] = cause
                 doubts[name] = self._text(name, cause, joint.get(name, {}).get(cause) == logs[cause])
@@ -139,15 +140,17 @@ class StructureCheck:
             return self._correlation.text(name, cause)
         return self._dependence.text(name, cause)
 
-    def _diagnosis(self, name: str, logs: dict[str, float]) -> str | None:
+    def _diagnosis(self, name: str, logs: dict[str, float], fresh: bool = True) -> str | None:
         """Return the cause of a doubt about a noise, if there is one.
 
         Fits follow a change, too, and sooner than the test of changes: they are named as long as they explain much
-        more.
+        more. A doubt about the family is compared with others only where its evidence is ``fresh``, of the same rounds.
         """
         beyond = {cause: log for cause, log in logs.items() if log >= self._bound}
         known = self._causes.get(name)
         if not beyond:
+            return known
+        if known == DISTRIBUTION and not fresh:
             return known
         best = max(beyond, key=lambda cause: beyond[cause])
         if best == FITS and logs.get(TIME, -np.inf) >= max(CONSIDERED, OF_FITS * beyond[FITS]):
