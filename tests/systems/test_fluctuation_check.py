@@ -278,6 +278,24 @@ def test_an_interaction_keeps_the_marginal_distributions_and_has_its_odds_ratio(
         assert math.log(odds) == pytest.approx(kappa / math.sqrt(p * (1 - p) * q * (1 - q)), rel=1e-9)
 
 
+@pytest.mark.parametrize("p", [1e-3, 1e-6, 1e-13, 1e-200, 1e-310, 0.0])
+@pytest.mark.parametrize("q", [0.3, 1e-3, 1e-6, 1e-200, 0.0])
+def test_interactions_of_rare_values_are_probabilities(p, q):
+    """Ranks of values that are nearly impossible are far from the others: numbers stay finite, and sum to one."""
+    for one, two in itertools.product(([1 - p, p], [p, 1 - p]), ([1 - q, q], [0.0, q, 1 - q])):
+        both = np.outer(one, two)[None]
+        factors = _interactions(both)
+        assert np.isfinite(factors).all()
+        assert (factors >= 0.0).all()
+        assert (both * factors[0]).sum(axis=(1, 2)).tolist() == pytest.approx([1.0] * INTERACTIONS.size, abs=1e-9)
+
+
+def test_a_noise_that_is_nearly_certain_does_not_end_the_test():
+    """The evidence stays a number, so that other noises are still tested, and an agent can be saved."""
+    check = added(counter({"x": Bernoulli(1e-6), "y": Bernoulli(1e-4)}, "x + y"), [0, 0, 1, 0, 2], order=True)
+    assert all(np.isfinite(logs).all() for logs in check._logs.values())
+
+
 @pytest.mark.parametrize("order", [True, False])
 def test_numerators_are_probabilities(order):
     """Over all sequences of four rounds they sum to one, for every noise and cause."""
