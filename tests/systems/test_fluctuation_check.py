@@ -198,6 +198,55 @@ def test_the_largest_likelihood_of_joint_results(counts, free):
     assert at["y"][-1] == pytest.approx(grid[logs.argmax()], abs=2e-2)
 
 
+def seen_together(system, table):
+    """Results, sets of joint outcomes that were seen some times, and these times; outcomes are in one context."""
+    live, results = Live(system), RoundResults(system.structure)
+    for outcomes in table:
+        live.round(0, 0, numbered(system, n=0), reported=1, cells=outcomes)
+    results.new(live.seen())
+    return results, np.array([table[tuple(cells)] for _, *cells in results.results], dtype=float)
+
+
+@pytest.mark.parametrize("start", [0.2, 0.5, 0.9])
+def test_the_largest_likelihood_where_only_a_product_is_well_known(start):
+    """Of 10,000 rounds, x y = 1 in 3,000; x alone was 1 in 14 of 20 others: x = 0.7 and y = 0.3 / 0.7 fit both."""
+    system = counter({"x": Bernoulli(Beta()), "y": Bernoulli(Beta())}, "x * y")
+    results, times = seen_together(system, {(3,): 3000, (0, 1, 2): 7000, (2, 3): 14, (0, 1): 6})
+    exact = sum(n * math.log(p) for n, p in ((3000, 0.3), (7000, 0.7), (14, 0.7), (6, 0.3)))
+    near = {"x": np.array([start]), "y": np.array([0.3 / max(start, 0.31)])}
+    found, _ = ResultLikelihood(system.structure, results).largest(times, near)
+    assert exact - 2e-2 <= found <= exact + 1e-9
+
+
+def test_the_largest_likelihood_among_several_local_ones():
+    """Whether one of two trials succeeded is as probable under 1 - p; a few rounds that show both tell p = 0.8."""
+    system = counter({"k": Binomial(2, Beta()), "j": Bernoulli(Beta())}, "(k == 1) + j")
+    places = {(k, j): 2 * k + j for k in range(3) for j in range(2)}
+    one = tuple(places[1, j] for j in range(2))
+    other = tuple(places[k, j] for k in (0, 2) for j in range(2))
+    both = tuple(places[2, j] for j in range(2))
+    results, times = seen_together(system, {one: 3200, tuple(sorted(other)): 6800, both: 20})
+    likelihood, start = ResultLikelihood(system.structure, results), {"k": np.array([0.2]), "j": np.array([0.5])}
+    grid = np.linspace(1e-6, 1 - 1e-6, 200_001)
+    ways = 2 * grid * (1 - grid)
+    exact = (3200 * np.log(ways) + 6800 * np.log1p(-ways) + 20 * np.log(grid**2)).max()
+    assert likelihood.largest(times, start)[0] < exact - 20.0
+    assert likelihood.largest_of(times, [start]) == pytest.approx(exact, abs=2e-3)
+
+
+def test_the_largest_likelihood_of_noises_that_are_alike():
+    """The sum of two noises is as probable if they are exchanged: where they are equal, searches have no direction."""
+    values = {"x": Categorical(range(2), prior=1), "y": Categorical(range(2), prior=1)}
+    system = counter(values, "x + y")
+    results, times = seen_together(system, {(0,): 90, (1, 2): 820, (3,): 90})
+    exact = 180 * math.log(0.09) + 820 * math.log(0.82)  # 0.9 and 0.1
+    start = {"x": np.full(2, 0.5), "y": np.full(2, 0.5)}
+    near = {"x": np.array([0.7, 0.3]), "y": np.array([0.3, 0.7])}
+    likelihood = ResultLikelihood(system.structure, results)
+    assert likelihood.largest(times, start)[0] < exact - 100.0
+    assert likelihood.largest_of(times, [start, near]) == pytest.approx(exact, abs=2e-3)
+
+
 # The numerators, by hand.
 
 

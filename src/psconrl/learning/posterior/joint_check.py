@@ -134,9 +134,12 @@ class JointCheck:
             return {}
         least = max(self._likelihood.log(self._since, at) for at in (near, self._plugged or near))
         found = self._all(least)
-        if max((max(logs.values()) for logs in found.values()), default=-np.inf) >= bound:
-            most, _ = self._likelihood.largest(self._since, self._plugged or near)
+        if _most(found) >= bound:
+            most, at = self._likelihood.largest(self._since, self._plugged or near)
             found = self._all(max(most, least) + SAFETY)
+            if _most(found) >= bound:
+                most = self._likelihood.largest_of(self._since, (at, near))
+                found = self._all(max(most, least) + SAFETY)
         for name in self.names:
             before = self._before.get(name)
             total = self._total(name)[None, :]
@@ -264,6 +267,11 @@ class JointCheck:
             if name in state["before"]:
                 shape = len(self._change_points), points
                 self._before[name] = saved_floats(state["before"][name], shape, "before")
+
+
+def _most(evidence: dict[str, dict[str, float]]) -> float:
+    """Return the largest evidence of all noises and causes."""
+    return max((max(logs.values()) for logs in evidence.values()), default=-np.inf)
 
 
 def _seldom_alone(views: NoiseViews) -> tuple[str, ...]:
