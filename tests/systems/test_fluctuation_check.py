@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import psconrl
 from psconrl.errors import AdviceWarning, AgentError, StructureWarning
@@ -245,6 +246,31 @@ def test_the_largest_likelihood_of_noises_that_are_alike():
     likelihood = ResultLikelihood(system.structure, results)
     assert likelihood.largest(times, start)[0] < exact - 100.0
     assert likelihood.largest_of(times, [start, near]) == pytest.approx(exact, abs=2e-3)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("shown", ["x * y", "(x + y) % 2", "x + y", "min(x, 1) + (y > x)"])
+def test_no_other_search_finds_a_larger_likelihood(shown, seed):
+    """Nelder and Mead's method from ten places, for 5,000 rounds of joint results and 20 that show both noises."""
+    rng = np.random.default_rng(seed)
+    system = counter({"x": Binomial(2, Beta()), "y": Bernoulli(Beta())}, shown)
+    true, sets = system.structure.table({name: rng.uniform(0.05, 0.95, 1) for name in "xy"})[0], {}
+    for outcome, state in enumerate(system.structure.successors[0].tolist()):
+        sets.setdefault(state, []).append(outcome)
+    table = {tuple(some): rng.binomial(5000, true[some].sum()) for some in sets.values()}
+    for outcome, times in enumerate(rng.multinomial(20, true).tolist()):
+        table[outcome,] = table.get((outcome,), 0) + times
+    results, times = seen_together(system, table)
+    likelihood = ResultLikelihood(system.structure, results)
+
+    def loss(odds):
+        return -likelihood.log(times, {k: 1 / (1 + np.exp(-odds[[i]])) for i, k in enumerate("xy")})
+
+    options = {"xatol": 1e-6, "fatol": 1e-6, "maxiter": 2000}
+    places = rng.normal(scale=1.5, size=(10, 2))
+    other = -min(minimize(loss, place, method="Nelder-Mead", options=options).fun for place in places)
+    starts = [{"x": np.array([0.5]), "y": np.array([0.5])}, {"x": np.array([0.2]), "y": np.array([0.7])}]
+    assert likelihood.largest_of(times, starts) >= other - 0.1
 
 
 # The numerators, by hand.

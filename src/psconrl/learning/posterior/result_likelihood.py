@@ -1,6 +1,6 @@
 """The likelihood of the results of rounds under the description, and the largest over its unknown parameters."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -20,6 +20,7 @@ ENDS_BELOW = 1e-3  # of the log-likelihood: a sweep that gains less is the last
 STEPS_OF_NEWTON, DIFFERENCE = 12, 0.05  # of Newton's method in one parameter, and the width of its differences
 LONGEST_STEP = 2.0  # step in the logarithm of a rate, or of odds
 FARTHEST = 1e6  # multiple of a sweep's step that is tried
+SPREAD_STARTS = 8  # of searches
 MOST_ODDS = 30.0  # logarithm of odds, or of rates
 
 
@@ -70,7 +71,8 @@ class ResultLikelihood:
         """Return the largest log-likelihood that searches from several places find.
 
         A likelihood of joint results may have several local maxima. So searches also begin near those that one
-        parameter has, given the others, and where the probabilities of the values of a noise are reversed.
+        parameter has, given the others, where the probabilities of the values of a noise are reversed, and at some
+        places that are spread over all parameters.
         """
         largest, best = max((self.largest(counts, start) for start in starts), key=lambda each: each[0])
         for key, prior in self._structure.randomness.priors.items():
@@ -82,14 +84,30 @@ class ResultLikelihood:
                 found, there = self.largest(counts, {**best, key: value})
                 if found > largest:
                     largest, best = found, there
-        return largest
+        return max([largest, *(self.largest(counts, start)[0] for start in self._spread(best))])
+
+    def _spread(self, best: Parameters) -> Iterator[Parameters]:
+        """Yield the best parameters with others of all probabilities and rates, in a sequence that spreads evenly."""
+        priors = self._structure.randomness.priors
+        scalars = [key for key, prior in priors.items() if not isinstance(prior, Weights)]
+        steps = np.sqrt(np.arange(len(scalars)) + 1.5)  # no multiples of each other
+        for k in range(SPREAD_STARTS if len(scalars) > 1 else 0):
+            odds = 6.0 * ((0.5 + k * steps) % 1.0) - 3.0
+            yield best | {
+                key: _value(
+                    x if isinstance(priors[key], Beta) else x + _coordinate(best[key], False),
+                    isinstance(priors[key], Beta),
+                )
+                for key, x in zip(scalars, odds.tolist(), strict=True)
+            }
 
     def _further(self, counts: Floats, start: Parameters, end: Parameters, largest: float) -> tuple[float, Parameters]:
         """Go on from where a sweep ended in the direction in which it led, twice as far each time, while that gains.
 
         Where only a product of parameters is well known, sweeps alone take ever smaller steps.
         """
-        scalars = {key: prior for key, prior in self._structure.randomness.priors.items() if prior.mean().size == 1}
+        priors = self._structure.randomness.priors
+        scalars = {key: prior for key, prior in priors.items() if not isinstance(prior, Weights)}
         if len(scalars) < 2:
             return largest, end
         ends, starts = (
