@@ -18,6 +18,7 @@ from psconrl.learning.observed_baseline import _proven
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.safety_views import NoiseKnowledge, Occasion
 from psconrl.systems import Bernoulli, Beta, Binomial, Gamma, Poisson, System
+from psconrl.systems.events import Event
 
 DOWN, UP = 0, 1
 FAILS, MENDED = 0.1, 0.4
@@ -216,3 +217,20 @@ def test_what_cannot_be_proven_is_said():
         AgentError, match="the rounds contradict the system: a transition was observed that is impossible"
     ):
         observed_baseline(shop, np.zeros(9, dtype=int), [({"stock": 1}, {"order": 0}, {"stock": 5})])
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_sojourns_that_were_rounded_to_ticks_prove_nothing(finished):
+    """A tick of the clock that only stands for time is no trial whose outcome was seen."""
+    system = System(
+        state={"n": range(2)}, action={"wait": 1}, clock=4.0, costs={"queue": "n"}, minimise="queue",
+        limits=["P(n > 0) <= 90%"],
+        events={"up": Event(Gamma(2, 2), {"n": "1"}), "down": Event(Gamma(2, 2), {"n": "0"})},
+    )  # fmt: skip
+    agent = psconrl.PSConRL.of(system, seed=0)
+    agent.act({"n": 0})
+    agent.observe({"wait": 0}, {"n": 1}, after=2.5)
+    if finished:
+        agent.finish()
+    with pytest.raises(AgentError, match="rounded to ticks"):
+        observed_baseline(system, np.ones((2, 1)), agent)

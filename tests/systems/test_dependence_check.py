@@ -70,6 +70,24 @@ def test_the_largest_likelihood_of_a_probability(k, n):
     assert bernoulli_family().largest(np.array([n - k, k], dtype=float)) == pytest.approx(most(k, n), abs=1e-6)
 
 
+@pytest.mark.parametrize("share", [0.45, 0.5, 0.55, 0.58, 0.6])
+def test_the_largest_likelihood_between_the_points_of_a_grid_with_two_local_maxima(share):
+    """Of four trials one or two succeeded in a share of 10^6 rounds, which has two roots p; 12 more tell them."""
+    randomness = System(
+        state={"n": range(5)}, action={"wait": 1}, noise={"x": Binomial(4, Beta(1, 1))}, step={"n": "x"},
+        costs={"c": "n"}, minimise="c",
+    ).structure.randomness  # fmt: skip
+    family = family_of(randomness, 0, "x")
+    view = (0, 1, 1, 0, 0)
+    family.add([SightedRow(0, view, (1, 2)), SightedRow(0, view, (0, 3, 4)), SightedRow(0, (), (3,))])
+    p = np.linspace(1e-5, 1 - 1e-5, 1_000_001)
+    some, three = 4 * p * (1 - p) ** 3 + 6 * p**2 * (1 - p) ** 2, 4 * p**3 * (1 - p)
+    for times in (0, 12):
+        counts = np.array([1e6 * share, 1e6 * (1 - share), times])
+        logs = counts[0] * np.log(some) + counts[1] * np.log1p(-some) + times * np.log(three)
+        assert family.largest(counts) == pytest.approx(logs.max(), abs=1e-3)
+
+
 def test_the_largest_likelihood_of_a_rate():
     noise = System(
         state={"n": range(9)}, action={"wait": 1}, noise={"x": Poisson(Gamma(2, 1), most=8)}, step={"n": "x"},

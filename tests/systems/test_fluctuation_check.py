@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import psconrl
 from psconrl.errors import AdviceWarning, AgentError, StructureWarning
@@ -201,6 +202,80 @@ def test_the_largest_likelihood_of_joint_results(counts, free):
     assert at["y"][-1] == pytest.approx(grid[logs.argmax()], abs=2e-2)
 
 
+def seen_together(system, table):
+    """Results, sets of joint outcomes that were seen some times, and these times; outcomes are in one context."""
+    live, results = Live(system), RoundResults(system.structure)
+    for outcomes in table:
+        live.round(0, 0, numbered(system, n=0), reported=1, cells=outcomes)
+    results.new(live.seen())
+    return results, np.array([table[tuple(cells)] for _, *cells in results.results], dtype=float)
+
+
+@pytest.mark.parametrize("start", [0.2, 0.5, 0.9])
+def test_the_largest_likelihood_where_only_a_product_is_well_known(start):
+    """Of 10,000 rounds, x y = 1 in 3,000; x alone was 1 in 14 of 20 others: x = 0.7 and y = 0.3 / 0.7 fit both."""
+    system = counter({"x": Bernoulli(Beta()), "y": Bernoulli(Beta())}, "x * y")
+    results, times = seen_together(system, {(3,): 3000, (0, 1, 2): 7000, (2, 3): 14, (0, 1): 6})
+    exact = sum(n * math.log(p) for n, p in ((3000, 0.3), (7000, 0.7), (14, 0.7), (6, 0.3)))
+    near = {"x": np.array([start]), "y": np.array([0.3 / max(start, 0.31)])}
+    found, _ = ResultLikelihood(system.structure, results).largest(times, near)
+    assert exact - 2e-2 <= found <= exact + 1e-9
+
+
+def test_the_largest_likelihood_among_several_local_ones():
+    """Whether one of two trials succeeded is as probable under 1 - p; a few rounds that show both tell p = 0.8."""
+    system = counter({"k": Binomial(2, Beta()), "j": Bernoulli(Beta())}, "(k == 1) + j")
+    places = {(k, j): 2 * k + j for k in range(3) for j in range(2)}
+    one = tuple(places[1, j] for j in range(2))
+    other = tuple(places[k, j] for k in (0, 2) for j in range(2))
+    both = tuple(places[2, j] for j in range(2))
+    results, times = seen_together(system, {one: 3200, tuple(sorted(other)): 6800, both: 20})
+    likelihood, start = ResultLikelihood(system.structure, results), {"k": np.array([0.2]), "j": np.array([0.5])}
+    grid = np.linspace(1e-6, 1 - 1e-6, 200_001)
+    ways = 2 * grid * (1 - grid)
+    exact = (3200 * np.log(ways) + 6800 * np.log1p(-ways) + 20 * np.log(grid**2)).max()
+    assert likelihood.largest(times, start)[0] < exact - 20.0
+    assert likelihood.largest_of(times, [start]) == pytest.approx(exact, abs=2e-3)
+
+
+def test_the_largest_likelihood_of_noises_that_are_alike():
+    """The sum of two noises is as probable if they are exchanged: where they are equal, searches have no direction."""
+    values = {"x": Categorical(range(2), prior=1), "y": Categorical(range(2), prior=1)}
+    system = counter(values, "x + y")
+    results, times = seen_together(system, {(0,): 90, (1, 2): 820, (3,): 90})
+    exact = 180 * math.log(0.09) + 820 * math.log(0.82)  # 0.9 and 0.1
+    start = {"x": np.full(2, 0.5), "y": np.full(2, 0.5)}
+    near = {"x": np.array([0.7, 0.3]), "y": np.array([0.3, 0.7])}
+    likelihood = ResultLikelihood(system.structure, results)
+    assert likelihood.largest(times, start)[0] < exact - 100.0
+    assert likelihood.largest_of(times, [start, near]) == pytest.approx(exact, abs=2e-3)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("shown", ["x * y", "(x + y) % 2", "x + y", "min(x, 1) + (y > x)"])
+def test_no_other_search_finds_a_larger_likelihood(shown, seed):
+    """Nelder and Mead's method from ten places, for 5,000 rounds of joint results and 20 that show both noises."""
+    rng = np.random.default_rng(seed)
+    system = counter({"x": Binomial(2, Beta()), "y": Bernoulli(Beta())}, shown)
+    true, sets = system.structure.table({name: rng.uniform(0.05, 0.95, 1) for name in "xy"})[0], {}
+    for outcome, state in enumerate(system.structure.successors[0].tolist()):
+        sets.setdefault(state, []).append(outcome)
+    table = {tuple(some): rng.binomial(5000, true[some].sum()) for some in sets.values()}
+    for outcome, times in enumerate(rng.multinomial(20, true).tolist()):
+        table[outcome,] = table.get((outcome,), 0) + times
+    results, times = seen_together(system, table)
+    likelihood = ResultLikelihood(system.structure, results)
+
+    def loss(odds):
+        return -likelihood.log(times, {k: 1 / (1 + np.exp(-odds[[i]])) for i, k in enumerate("xy")})
+
+    options = {"xatol": 1e-6, "fatol": 1e-6, "maxiter": 2000}
+    places = rng.normal(scale=1.5, size=(10, 2))
+    other = -min(minimize(loss, place, method="Nelder-Mead", options=options).fun for place in places)
+    starts = [{"x": np.array([0.5]), "y": np.array([0.5])}, {"x": np.array([0.2]), "y": np.array([0.7])}]
+    assert likelihood.largest_of(times, starts) >= other - 0.1
+
+
 # The numerators, by hand.
 
 
@@ -279,6 +354,24 @@ def test_an_interaction_keeps_the_marginal_distributions_and_has_its_odds_ratio(
         odds = found[0, 0] * found[1, 1] / found[0, 1] / found[1, 0]
         # Ranks of a binary noise differ by 1/2, and have half its standard deviation.
         assert math.log(odds) == pytest.approx(kappa / math.sqrt(p * (1 - p) * q * (1 - q)), rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [1e-3, 1e-6, 1e-13, 1e-200, 1e-310, 0.0])
+@pytest.mark.parametrize("q", [0.3, 1e-3, 1e-6, 1e-200, 0.0])
+def test_interactions_of_rare_values_are_probabilities(p, q):
+    """Ranks of values that are nearly impossible are far from the others: numbers stay finite, and sum to one."""
+    for one, two in itertools.product(([1 - p, p], [p, 1 - p]), ([1 - q, q], [0.0, q, 1 - q])):
+        both = np.outer(one, two)[None]
+        factors = _interactions(both)
+        assert np.isfinite(factors).all()
+        assert (factors >= 0.0).all()
+        assert (both * factors[0]).sum(axis=(1, 2)).tolist() == pytest.approx([1.0] * INTERACTIONS.size, abs=1e-9)
+
+
+def test_a_noise_that_is_nearly_certain_does_not_end_the_test():
+    """The evidence stays a number, so that other noises are still tested, and an agent can be saved."""
+    check = added(counter({"x": Bernoulli(1e-6), "y": Bernoulli(1e-4)}, "x + y"), [0, 0, 1, 0, 2], order=True)
+    assert all(np.isfinite(logs).all() for logs in check._logs.values())
 
 
 @pytest.mark.parametrize("order", [True, False])

@@ -92,6 +92,23 @@ def test_an_unknown_probability_has_the_largest_likelihood(k, n):
     assert found["flip"] < 0.0
 
 
+@pytest.mark.parametrize("near", [0.2, 0.5, 0.8])
+def test_a_probability_with_two_local_maxima_has_the_largest_likelihood(near):
+    """From a state of 0, whether one of two trials succeeded is seen, as probable under 1 - p; from 1, all of it."""
+    system = System(
+        state={"n": range(4)}, action={"wait": 1}, noise={"k": Binomial(2, Beta(1, 1))}, costs={}, minimise="n",
+        step={"n": "(1 if k == 1 else 3) if n == 0 else k"},
+    )  # fmt: skip
+    seen = {(0, 0, 1): 3200, (0, 0, 3): 6800, (1, 0, 2): 13, (1, 0, 1): 6, (1, 0, 0): 1}
+    check = DistributionCheck(system.structure)
+    views = check._views.observed(counted(system, seen))["k"]
+    grid = np.linspace(1e-6, 1 - 1e-6, 200_001)
+    ways = 2 * grid * (1 - grid)
+    logs = 3206 * np.log(ways) + 6800 * np.log1p(-ways) + 13 * np.log(grid**2) + np.log((1 - grid) ** 2)
+    found = check._largest("k", views, {"k": np.array([near])}, True)
+    assert found == pytest.approx(logs.max(), abs=1e-5)
+
+
 def test_rates_of_events_have_the_largest_likelihood():
     """Up at the rate 4 k / n and down at 4 l / n, from a state in which both are possible."""
     system = System(

@@ -114,6 +114,11 @@ def _counted(system: System, belief: Structured, rounds: Any) -> Counts:
             raise AgentError(
                 f"rounds: the agent has {rounds.n_states} states and {rounds.n_actions} actions, the system {S} and {A}"
             )
+        if any(seen.noise.ticks for seen in (rounds.counts, *([rounds._play.record] if rounds._play else []))):
+            raise AgentError(
+                "rounds: the agent was given times of sojourns with after=..., which are rounded to ticks of the "
+                "clock; intervals are proven for rounds that were observed one by one"
+            )
         # Without values of the noise that were seen: whether one was may depend on the value.
         for seen in (rounds.counts, *([rounds._play.record] if rounds._play is not None else [])):
             counts.tally.add(seen.tally)

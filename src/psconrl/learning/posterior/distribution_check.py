@@ -33,6 +33,7 @@ from psconrl.systems.vocabulary import Vocabulary
 
 FALSE_ALARMS = 1e-3  # largest probability that a system that is right is ever doubted
 SEARCH_REACH = 20.0  # distance of a search from where it begins, in logarithms of rates or of odds
+SCANNED = np.arange(-8.0, 8.25, 0.5)  # odds, or rates compared with the best so far, near which a search begins again
 ROUNDS_OF_SEARCH = 20  # over all parameters
 IMPROVEMENT = 1e-6  # of the log-likelihood, below which the search ends
 
@@ -111,7 +112,12 @@ class DistributionCheck:
         for _ in range(ROUNDS_OF_SEARCH if len(priors) > 1 else 1):
             before = largest
             for key, prior in priors.items():
-                best[key], largest = search_parameter(log_likelihood, best, key, isinstance(prior, Beta), largest)
+                is_probability = isinstance(prior, Beta)
+                best[key], largest = search_parameter(log_likelihood, best, key, is_probability, largest)
+                for start in local_maxima(log_likelihood, best, key, is_probability):
+                    there = {**best, key: start}
+                    found = search_parameter(log_likelihood, there, key, is_probability, log_likelihood(there))
+                    best[key], largest = max((best[key], largest), found, key=lambda each: each[1])
             if largest - before < IMPROVEMENT:
                 break
         return largest
@@ -133,6 +139,22 @@ def _log_probability(row: Floats, blocks: tuple[int, ...], times: Floats) -> flo
     if (shares[some] <= 0.0).any():
         return -np.inf
     return float(times[some] @ special.log_array(np.ascontiguousarray(shares[some])))
+
+
+def local_maxima(
+    log_likelihood: Callable[[Parameters], float], at: Parameters, key: str, is_probability: bool
+) -> list[Floats]:
+    """Return values of one parameter near which the likelihood may have a local maximum, given the others.
+
+    Likelihoods of sets of values may have several: whether one of two trials succeeds is as probable under 1 - p.
+    """
+    middle = 0.0 if is_probability else special.log(float(np.clip(at[key][0], 1e-9, 1e9)))
+    values = special.exp_array(middle + SCANNED)
+    values = values / (1.0 + values) if is_probability else values
+    logs = np.array([log_likelihood({**at, key: np.array([value])}) for value in values.tolist()])
+    padded = np.concatenate([[-np.inf], logs, [-np.inf]])
+    found = np.flatnonzero((logs > padded[:-2]) & (logs >= padded[2:]))
+    return [values[[place]] for place in found.tolist()]
 
 
 def search_parameter(

@@ -44,6 +44,7 @@ NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 SHARES = _WEIGHTS / _WEIGHTS.sum()
 INTERACTIONS = np.array([-2.5, -1.0, -0.4, 0.4, 1.0, 2.5])  # kappa, of ranks with variance 1
 DRAWN_AGAIN = np.array([0.1, 0.02])  # h
+STRONGEST = 30.0  # logarithm of an interaction: ranks of rare values are far from the others
 FITTINGS = 12  # of an interaction to the marginal distributions
 MOST_PAIRS = 100  # of noises that are tested
 MOST_TILTED = 64  # values of a noise that have tilts of their own
@@ -242,6 +243,7 @@ def _interactions(both: Floats) -> Floats:
         scale = np.sqrt((p * z**2).sum(axis=1, keepdims=True))
         ranks.append(np.where(scale > NO_VARIANCE, z / np.maximum(scale, NO_VARIANCE), 0.0))
     exponents = INTERACTIONS[:, None, None] * ranks[0][:, None, :, None] * ranks[1][:, None, None, :]
+    exponents = np.clip(exponents, -STRONGEST, STRONGEST)
     factors = special.exp_array(np.ascontiguousarray(exponents))
     both, first, second = both[:, None], first[:, None], second[:, None]
     for _ in range(FITTINGS):

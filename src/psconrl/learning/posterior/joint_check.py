@@ -41,7 +41,7 @@ from psconrl.products import product
 from psconrl.systems.randomness import IndependentNoise, Parameters
 from psconrl.systems.structure import Structure
 
-SAFETY = 0.1  # is subtracted from log E: what the search for the largest likelihood may have missed
+SAFETY = 0.1  # is subtracted from log E: what the searches for the largest likelihood may have missed
 UNTIL_PLUGGED = 1.3  # by which factor there are more rounds when the plug-in is next changed
 
 
@@ -69,6 +69,7 @@ class JointCheck:
         self._logs: dict[str, dict[str, Floats]] = {name: {} for name in self.names}  # (V, M) by noise and variable
         self._before: dict[str, Floats] = {}  # by noise, the same (J, M) at the change points
         self._change_points: list[int] = []  # in rounds
+        self._is_certain = False  # whether a bound was reached by the largest likelihood of all searches
         self._latest: dict[str, int] = {}  # by noise, the place of the most probable one at the last test
 
     @property
@@ -130,9 +131,13 @@ class JointCheck:
             return {}
         least = max(self._likelihood.log(self._since, at) for at in (near, self._plugged or near))
         found = self._all(least)
-        if max((max(logs.values()) for logs in found.values()), default=-np.inf) >= bound:
-            most, _ = self._likelihood.largest(self._since, self._plugged or near)
+        if _most(found) >= bound:
+            most, at = self._likelihood.largest(self._since, self._plugged or near)
             found = self._all(max(most, least) + SAFETY)
+            if _most(found) >= bound and not self._is_certain:
+                most = self._likelihood.largest_of(self._since, (at, near))
+                found = self._all(max(most, least) + SAFETY)
+                self._is_certain = _most(found) >= bound
         for name in self.names:
             before = self._before.get(name)
             total = self._total(name)[None, :]
@@ -238,6 +243,7 @@ class JointCheck:
             "logs": {name: dict(logs) for name, logs in self._logs.items()},
             "before": dict(self._before),
             "change_points": list(self._change_points),
+            "is_certain": self._is_certain,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -247,7 +253,7 @@ class JointCheck:
         shapes = {key: value.shape for key, value in self._structure.randomness.initial().items()}
         if state["plugged"] is not None:
             self._plug_in({key: saved_floats(state["plugged"][key], shape, key) for key, shape in shapes.items()})
-        self._next = int(state["next"])
+        self._next, self._is_certain = int(state["next"]), bool(state["is_certain"])
         number, sums = state["drawn"]
         self._drawn = int(number), {key: saved_floats(sums[key], shapes[key], key) for key in sums}
         self._since = saved_floats(state["since"], np.shape(state["since"]), "since")
@@ -261,6 +267,11 @@ class JointCheck:
             if name in state["before"]:
                 shape = len(self._change_points), points
                 self._before[name] = saved_floats(state["before"][name], shape, "before")
+
+
+def _most(evidence: dict[str, dict[str, float]]) -> float:
+    """Return the largest evidence of all noises and causes."""
+    return max((max(logs.values()) for logs in evidence.values()), default=-np.inf)
 
 
 def _seldom_alone(views: NoiseViews) -> tuple[str, ...]:

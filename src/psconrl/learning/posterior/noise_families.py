@@ -116,8 +116,11 @@ class GridFamily(Family):
         return log_mean_exp(np.asarray(product(counts, self._logs)))
 
     def largest(self, counts: Floats, *, search: bool = True) -> float:
-        """Return the largest log-likelihood, near the best of the grid."""
-        on_grid = product(counts, self._logs)
+        """Return the largest log-likelihood, near the best of the grid and all that are better than their neighbours.
+
+        There may be several: whether one of two trials succeeds is as probable under 1 - p.
+        """
+        on_grid = np.asarray(product(counts, self._logs))
         best = int(on_grid.argmax())
         if not search:
             return float(on_grid[best])
@@ -127,10 +130,14 @@ class GridFamily(Family):
         def loss(parameter: float) -> float:
             return -float(product(times, self._logs_at(parameter, rows)))
 
-        low = self._bounds[0] if best == 0 else float(self._points[best - 1])
-        high = self._bounds[1] if best == self._points.size - 1 else float(self._points[best + 1])
-        found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-7 * (high - low)})
-        return max(-float(found.fun), float(on_grid[best]), -loss(low), -loss(high))
+        largest = float(on_grid[best])
+        padded = np.concatenate([[-np.inf], on_grid, [-np.inf]])
+        for place in np.flatnonzero((on_grid > padded[:-2]) & (on_grid >= padded[2:])).tolist():
+            low = self._bounds[0] if place == 0 else float(self._points[place - 1])
+            high = self._bounds[1] if place == self._points.size - 1 else float(self._points[place + 1])
+            found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-7 * (high - low)})
+            largest = max(largest, -float(found.fun), -loss(low), -loss(high))
+        return largest
 
     def ends(self, counts: Floats, log_inverse: float) -> list[Floats]:
         """Return the two ends of the interval, widened to the next points of the grid."""

@@ -1,12 +1,13 @@
 """The likelihood of the results of rounds under the description, and the largest over its unknown parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.kernels import special
+from psconrl.learning.posterior.distribution_check import local_maxima
 from psconrl.learning.posterior.noise_families import raised_logs
 from psconrl.learning.posterior.round_results import Cells, RoundResults
 from psconrl.products import product
@@ -18,6 +19,9 @@ SWEEPS_OF_SEARCH = 40  # over all parameters
 ENDS_BELOW = 1e-3  # of the log-likelihood: a sweep that gains less is the last
 STEPS_OF_NEWTON, DIFFERENCE = 12, 0.05  # of Newton's method in one parameter, and the width of its differences
 LONGEST_STEP = 2.0  # step in the logarithm of a rate, or of odds
+FARTHEST = 1e6  # multiple of a sweep's step that is tried
+SPREAD_STARTS = 8  # of searches
+MOST_ODDS = 30.0  # logarithm of odds, or of rates
 
 
 class ResultLikelihood:
@@ -49,7 +53,7 @@ class ResultLikelihood:
         best = {key: value.copy() for key, value in near.items()}
         largest = self.log(counts, best)
         for _ in range(SWEEPS_OF_SEARCH):
-            before = largest
+            before, start = largest, dict(best)
             for key, prior in self._structure.randomness.priors.items():
                 if isinstance(prior, Weights):
                     best[key] = self._expected_shares(counts, best, key)
@@ -58,9 +62,68 @@ class ResultLikelihood:
                     best[key], largest = climbed(
                         lambda given: self.log(counts, given), best, key, isinstance(prior, Beta), largest
                     )
+            largest, best = self._further(counts, start, best, largest)
             if largest - before < ENDS_BELOW:
                 break
         return largest, best
+
+    def largest_of(self, counts: Floats, starts: Iterable[Parameters]) -> float:
+        """Return the largest log-likelihood that searches from several places find.
+
+        A likelihood of joint results may have several local maxima. So searches also begin near those that one
+        parameter has, given the others, where the probabilities of the values of a noise are reversed, and at some
+        places that are spread over all parameters.
+        """
+        largest, best = max((self.largest(counts, start) for start in starts), key=lambda each: each[0])
+        for key, prior in self._structure.randomness.priors.items():
+            if isinstance(prior, Weights):
+                values = [best[key][::-1].copy(), np.full(best[key].size, 1.0 / best[key].size)]
+            else:
+                values = local_maxima(lambda at: self.log(counts, at), best, key, isinstance(prior, Beta))
+            for value in values:
+                found, there = self.largest(counts, {**best, key: value})
+                if found > largest:
+                    largest, best = found, there
+        return max([largest, *(self.largest(counts, start)[0] for start in self._spread(best))])
+
+    def _spread(self, best: Parameters) -> Iterator[Parameters]:
+        """Yield the best parameters with others of all probabilities and rates, in a sequence that spreads evenly."""
+        priors = self._structure.randomness.priors
+        scalars = [key for key, prior in priors.items() if not isinstance(prior, Weights)]
+        steps = np.sqrt(np.arange(len(scalars)) + 1.5)  # no multiples of each other
+        for k in range(SPREAD_STARTS if len(scalars) > 1 else 0):
+            odds = 6.0 * ((0.5 + k * steps) % 1.0) - 3.0
+            yield best | {
+                key: _value(
+                    x if isinstance(priors[key], Beta) else x + _coordinate(best[key], False),
+                    isinstance(priors[key], Beta),
+                )
+                for key, x in zip(scalars, odds.tolist(), strict=True)
+            }
+
+    def _further(self, counts: Floats, start: Parameters, end: Parameters, largest: float) -> tuple[float, Parameters]:
+        """Go on from where a sweep ended in the direction in which it led, twice as far each time, while that gains.
+
+        Where only a product of parameters is well known, sweeps alone take ever smaller steps.
+        """
+        priors = self._structure.randomness.priors
+        scalars = {key: prior for key, prior in priors.items() if not isinstance(prior, Weights)}
+        if len(scalars) < 2:
+            return largest, end
+        ends, starts = (
+            {key: _coordinate(at[key], isinstance(prior, Beta)) for key, prior in scalars.items()}
+            for at in (end, start)
+        )
+        best, step = end, 1.0
+        while True:
+            there = {
+                key: _value(ends[key] + step * (ends[key] - starts[key]), isinstance(prior, Beta))
+                for key, prior in scalars.items()
+            }
+            found = self.log(counts, end | there)
+            if not found > largest or step > FARTHEST:
+                return largest, best
+            largest, best, step = found, end | there, 2.0 * step
 
     def _expected_shares(self, counts: Floats, at: Parameters, key: str) -> Floats:
         """Return free probabilities after a step of expectation maximisation, which increases the likelihood."""
@@ -86,10 +149,9 @@ def climbed(
     """
 
     def value(x: float) -> Floats:
-        return np.array([1.0 / (1.0 + special.exp(-x)) if is_probability else special.exp(x)])
+        return _value(x, is_probability)
 
-    now = float(np.clip(at[key][0], 1e-9, 1.0 - 1e-9 if is_probability else 1e9))
-    x = special.log(now / (1.0 - now)) if is_probability else special.log(now)
+    x = _coordinate(at[key], is_probability)
     best, largest = at[key], here
     for _ in range(STEPS_OF_NEWTON):
         below, above = (log({**at, key: value(x + side)}) for side in (-DIFFERENCE, DIFFERENCE))
@@ -106,3 +168,15 @@ def climbed(
         if gained < ENDS_BELOW / 10.0:
             break
     return best, largest
+
+
+def _coordinate(value: Floats, is_probability: bool) -> float:
+    """Return the logarithm of a rate, or of the odds of a probability."""
+    now = float(np.clip(value[0], 1e-9, 1.0 - 1e-9 if is_probability else 1e9))
+    return special.log(now / (1.0 - now)) if is_probability else special.log(now)
+
+
+def _value(x: float, is_probability: bool) -> Floats:
+    """Return the parameter of which ``_coordinate`` is x."""
+    x = float(np.clip(x, -MOST_ODDS, MOST_ODDS))
+    return np.array([1.0 / (1.0 + special.exp(-x)) if is_probability else special.exp(x)])
