@@ -24,7 +24,7 @@ from psconrl.errors import ModelError
 from psconrl.systems.distributions import Columns, Distribution, Rows, distinct_points
 from psconrl.systems.functions import Rule, shown_values, takes_all
 from psconrl.systems.noise_base import Arguments, Noise, variables_of
-from psconrl.systems.randomness import IndependentNoise
+from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.sources import distinct_rows, values_of_rule
 
 PLACE = "place among the values of "  # before the name of a noise, in columns
@@ -101,7 +101,7 @@ def clusters_of(names: Sequence[str], parents: Mapping[str, tuple[str, ...]]) ->
 class Cluster:
     """Noises that depend on each other, in all their cases."""
 
-    noise: IndependentNoise
+    noise: RoundNoise
     of_pair: Ints | None  # the case of every pair; None if there is one case
     distribution: Distribution  # of all variables of the noises, at the prior means
 
@@ -154,7 +154,7 @@ class Clusters:
         own_keys = {name: key for name, key in keys.items() if name in noises}
         joint = {name: own[one] for name, own in contexts.items()}
         return Cluster(
-            IndependentNoise(noises, arguments, joint, own_keys, own_parents),
+            RoundNoise(noises, arguments, joint, own_keys, own_parents),
             case.ravel()[of_pair] if used else None,
             _taken(rows, one, [variable for name in names for variable in variables_of(name)]),
         )

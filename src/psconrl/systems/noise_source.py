@@ -27,7 +27,7 @@ from psconrl.systems.joint_outcomes import JointOutcomes, next_values
 from psconrl.systems.noise_base import Arguments, Noise, full_name, variables_of
 from psconrl.systems.noise_graph import Graph
 from psconrl.systems.priors import ParameterPrior
-from psconrl.systems.randomness import IndependentNoise
+from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.sources import (
     TO,
     RandomSource,
@@ -195,7 +195,7 @@ class NoiseSource(RandomSource):
         """Product of the numbers of outcomes of the noises."""
         return prod(len(next(iter(self._values(name).values()))) for name in self.noise)
 
-    def randomness_at(self, states: Ints) -> tuple[IndependentNoise, Ints]:
+    def randomness_at(self, states: Ints) -> tuple[RoundNoise, Ints]:
         """Return the noise in the contexts of some states, and the context of each of their pairs."""
         pairs = (states[:, None] * self.actions.size + np.arange(self.actions.size)).ravel()
         arguments: dict[str, Arguments] = {}
@@ -220,7 +220,7 @@ class NoiseSource(RandomSource):
             else:
                 contexts[name] = cases
         found = {name: arguments[name] for name in self.noise}, {name: contexts[name] for name in self.noise}
-        return IndependentNoise(self.noise, *found, self._keys, self._parents), joint
+        return RoundNoise(self.noise, *found, self._keys, self._parents), joint
 
 
 def read_noise(noise: Any) -> dict[str, Noise]:

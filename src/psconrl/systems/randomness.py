@@ -86,7 +86,7 @@ class Randomness(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentNoise(Randomness):
+class RoundNoise(Randomness):
     """Several noises. The joint outcomes are numbered with the last noise running fastest.
 
     Noises are independent, but for those that have ``parents``: the context of such a noise depends on the values of
@@ -115,7 +115,7 @@ class IndependentNoise(Randomness):
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "IndependentNoise":
+    def from_dict(cls, data: dict[str, Any]) -> "RoundNoise":
         """Return what ``to_dict`` described."""
         noises = {name: noise_from_dict(noise) for name, noise in data["noises"].items()}
         parents = {name: tuple(those) for name, those in data["parents"].items()}

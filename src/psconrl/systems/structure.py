@@ -23,7 +23,7 @@ from psconrl.model.simulation_tables import Tables
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
 from psconrl.sizes import SMALL_SAMPLE_STATES
 from psconrl.systems.events import EventClock
-from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
+from psconrl.systems.randomness import Parameters, Randomness, RoundNoise
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ def _signs(size: int, seed: int) -> NDArray[np.uint64]:
 
 def randomness_from_dict(data: dict[str, Any]) -> Randomness:
     """Return noise or events from plain data."""
-    return EventClock.from_dict(data) if "factors" in data else IndependentNoise.from_dict(data)
+    return EventClock.from_dict(data) if "factors" in data else RoundNoise.from_dict(data)
 
 
 def outcome_tables(structure: Structure) -> Tables:

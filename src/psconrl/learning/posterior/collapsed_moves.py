@@ -21,7 +21,7 @@ from psconrl.learning.posterior.noise_families import raised_logs
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
 from psconrl.products import product
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior
-from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
+from psconrl.systems.randomness import Parameters, Randomness, RoundNoise
 
 MOVES = 5  # proposed after each sweep
 SHORTEST = 1e-3  # a length, of about 1 at most
@@ -68,7 +68,7 @@ class CollapsedMoves:
 
 def moved_parameters(randomness: Randomness) -> list[str]:
     """Return the names of the unknown numbers of noises that depend on others, or on which others depend."""
-    if not isinstance(randomness, IndependentNoise):
+    if not isinstance(randomness, RoundNoise):
         return []
     connected = {*randomness.parents, *itertools.chain(*randomness.parents.values())}
     keys = dict.fromkeys(key for name, key in randomness.keys.items() if name in connected)

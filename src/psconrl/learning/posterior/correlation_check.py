@@ -32,7 +32,7 @@ from psconrl.learning.posterior.dependence import log_sum_exp
 from psconrl.learning.posterior.noise_views import reported_variables
 from psconrl.learning.posterior.structure_advice import correlation_text
 from psconrl.systems.noise_base import variables_of
-from psconrl.systems.randomness import IndependentNoise
+from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.structure import Structure
 
 QUARTILES, HALVES = 4, 2  # classes of the noise that is tested, and of the other one
@@ -52,7 +52,7 @@ class CorrelationCheck:
     def __init__(self, structure: Structure) -> None:
         self._structure = structure
         randomness = structure.randomness
-        self._randomness = randomness if isinstance(randomness, IndependentNoise) else None
+        self._randomness = randomness if isinstance(randomness, RoundNoise) else None
         #: Names of the noise that is tested, and of the other one.
         self.pairs: list[tuple[str, str]] = []
         self._views: dict[tuple[str, str], list[tuple[_Classes, _Classes]]] = {}
@@ -127,7 +127,7 @@ class CorrelationCheck:
         return correlation_text(name, values, other, by, table.reshape(by.size, values.size))
 
 
-def _views(randomness: IndependentNoise, name: str, other: str) -> list[tuple[_Classes, _Classes]]:
+def _views(randomness: RoundNoise, name: str, other: str) -> list[tuple[_Classes, _Classes]]:
     """Return the classes of two noises, few of them and all values; once if these are the same."""
     few = _classes(randomness, name, QUARTILES), _classes(randomness, other, HALVES)
     each = _classes(randomness, name, None), _classes(randomness, other, None)
@@ -135,7 +135,7 @@ def _views(randomness: IndependentNoise, name: str, other: str) -> list[tuple[_C
     return [each] if same else [few, each]
 
 
-def _classes(randomness: IndependentNoise, name: str, number: int | None) -> _Classes:
+def _classes(randomness: RoundNoise, name: str, number: int | None) -> _Classes:
     """Return classes of about the same probability under the prior means, or a class for every value."""
     noise, arguments = randomness.noises[name], randomness.arguments[name]
     values = noise.outcomes(arguments)

@@ -16,7 +16,7 @@ from psconrl.learning.posterior.structure_advice import changed_text, dependence
 from psconrl.learning.posterior.variables import TIME, VALUE, VaryingVariable
 from psconrl.systems.event_source import EVENT
 from psconrl.systems.events import EventClock
-from psconrl.systems.randomness import IndependentNoise, Randomness
+from psconrl.systems.randomness import Randomness, RoundNoise
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
 
@@ -51,7 +51,7 @@ class DependenceCheck:
     def __init__(self, structure: Structure, variables: list[VaryingVariable], words: Vocabulary | None) -> None:
         self._structure = structure
         self._variables = variables
-        events = not isinstance(structure.randomness, IndependentNoise)
+        events = not isinstance(structure.randomness, RoundNoise)
         names = _event_names(structure.randomness, words) if events else ()
         self._sightings = NoiseSightings(structure, names, words)
         self._subjects: dict[str, _Subject] = {}
@@ -138,7 +138,7 @@ class DependenceCheck:
     def text(self, name: str, cause: str) -> str:
         """Describe what the last ``evidence`` found, and what to do about it."""
         subject, randomness = self._subjects[name], self._structure.randomness
-        noise = randomness.noises[name] if isinstance(randomness, IndependentNoise) else None
+        noise = randomness.noises[name] if isinstance(randomness, RoundNoise) else None
         if cause == VALUE:
             return value_text(name, noise, subject.family.estimates(subject.total[None, :]))
         if cause == TIME:
@@ -179,7 +179,7 @@ class DependenceCheck:
 
 def _key(randomness: Randomness, name: str, place: int) -> str | None:
     """Return the name of the unknown parameter of a noise, or of an event; None if it is known."""
-    if isinstance(randomness, IndependentNoise):
+    if isinstance(randomness, RoundNoise):
         return randomness.keys.get(name)
     assert isinstance(randomness, EventClock)
     return randomness.keys.get(place)

@@ -27,7 +27,7 @@ from psconrl.kernels import special
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import NoiseViews, Observed, noise_names
 from psconrl.systems.priors import Beta, Weights
-from psconrl.systems.randomness import IndependentNoise, Parameters
+from psconrl.systems.randomness import Parameters, RoundNoise
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
 
@@ -48,7 +48,7 @@ class DistributionCheck:
 
     def _is_tested(self, name: str) -> bool:
         randomness = self._structure.randomness
-        return not isinstance(randomness, IndependentNoise) or not isinstance(randomness.noises[name].prior, Weights)
+        return not isinstance(randomness, RoundNoise) or not isinstance(randomness.noises[name].prior, Weights)
 
     def log_evidence(self, counts: Counts, near: Parameters) -> dict[str, float]:
         """Return the logarithm of E for every noise that is tested; the search for parameters begins at ``near``."""
@@ -84,7 +84,7 @@ class DistributionCheck:
 
     def _shown(self, name: str) -> str:
         randomness = self._structure.randomness
-        if not isinstance(randomness, IndependentNoise):
+        if not isinstance(randomness, RoundNoise):
             return "the events do not happen at the rates given"
         return f"{name} does not follow {randomness.noises[name]!r}"
 
@@ -92,12 +92,12 @@ class DistributionCheck:
         """Return the logarithm of the largest likelihood of what was observed, over the unknown parameters."""
         randomness = self._structure.randomness
         priors = dict(randomness.priors)
-        if isinstance(randomness, IndependentNoise):
+        if isinstance(randomness, RoundNoise):
             priors = {randomness.keys[name]: priors[randomness.keys[name]]} if name in randomness.keys else {}
 
         def log_likelihood(parameters: Parameters) -> float:
             try:
-                if isinstance(randomness, IndependentNoise):
+                if isinstance(randomness, RoundNoise):
                     table = randomness.own_table(name, parameters)
                 else:
                     table = randomness.table(parameters)

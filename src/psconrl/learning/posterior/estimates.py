@@ -22,7 +22,7 @@ from psconrl.arrays import Floats
 from psconrl.learning.posterior.gibbs import Gibbs
 from psconrl.systems.categorical import Categorical
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior, Weights
-from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
+from psconrl.systems.randomness import Parameters, Randomness, RoundNoise
 
 SHARE = 0.9  # probability of an interval
 TAILS = ((1.0 - SHARE) / 2.0, (1.0 + SHARE) / 2.0)
@@ -117,7 +117,7 @@ def _summaries(
     found: dict[str, tuple[str, _Components | Floats]] = {}
     for key, drawn in by_draw.items():
         rows = np.array(drawn)
-        if not isinstance(randomness, IndependentNoise):
+        if not isinstance(randomness, RoundNoise):
             found[key] = key, rows[:, 0]
             continue
         for name, components in _posteriors(key, priors[key], rows, _values(randomness, key)):
@@ -132,7 +132,7 @@ def _draws(
     rng = np.random.Generator(np.random.PCG64(0))
     while True:
         own: Mapping[str, Floats] = {}
-        if isinstance(randomness, IndependentNoise):
+        if isinstance(randomness, RoundNoise):
             outcomes = gibbs.outcomes(parameters, rng)
             own = randomness.statistics(outcomes, parameters, rng)
             parameters = gibbs.moved(randomness.draw(outcomes, parameters, rng), rng)
@@ -171,7 +171,7 @@ def _posteriors(
     ]
 
 
-def _values(randomness: IndependentNoise, key: str) -> list[str]:
+def _values(randomness: RoundNoise, key: str) -> list[str]:
     """Return the values of a parameter that is a table of probabilities."""
     for name, noise in randomness.noises.items():
         if randomness.keys.get(name) == key and isinstance(noise, Categorical):

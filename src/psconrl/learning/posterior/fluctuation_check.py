@@ -34,7 +34,7 @@ from psconrl.learning.posterior.round_results import Cells
 from psconrl.products import product
 from psconrl.systems.categorical import Categorical
 from psconrl.systems.events import EventClock
-from psconrl.systems.randomness import IndependentNoise
+from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.structure import Structure
 
 DISPERSION, FITS = "(dispersion)", "(fits)"  # causes of a doubt
@@ -69,7 +69,7 @@ class FluctuationCheck:
     def __init__(self, structure: Structure, names: tuple[str, ...]) -> None:
         self._structure = structure
         self.features = _features(structure, names)
-        some = [f for f in self.features if isinstance(structure.randomness, IndependentNoise)]
+        some = [f for f in self.features if isinstance(structure.randomness, RoundNoise)]
         self.pairs = list(itertools.combinations(some, 2))[:MOST_PAIRS]
         n = SPREADS.size
         self._shares = np.tile(SHARES, (len(self.features), DRAWN_AGAIN.size, n, 1))  # of eta in fits, by noise
@@ -192,7 +192,7 @@ class FluctuationCheck:
 def _features(structure: Structure, names: tuple[str, ...]) -> list[Tilted]:
     """Return what may fluctuate."""
     randomness, W = structure.randomness, structure.randomness.n_outcomes
-    if not isinstance(randomness, IndependentNoise):
+    if not isinstance(randomness, RoundNoise):
         assert isinstance(randomness, EventClock)
         sets = [(e,) for e in range(len(names))] + list(itertools.combinations(sorted(randomness.keys), 2))[:MOST_PAIRS]
         return [

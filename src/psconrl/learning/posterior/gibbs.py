@@ -10,7 +10,7 @@ from psconrl.learning.posterior.collapsed_moves import CollapsedMoves
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.systems.events import EventClock
-from psconrl.systems.randomness import IndependentNoise, Parameters, Timed
+from psconrl.systems.randomness import Parameters, RoundNoise, Timed
 from psconrl.systems.structure import Structure
 
 SWEEPS = 5  # per episode
@@ -69,7 +69,7 @@ class Gibbs:
                 found[key] += sum(_seen_of_event(randomness, event, group, times) for group, times in self._sets)
                 found[key] += 0 if self._sojourns is None else int(self._sojourns.exposed[event])
             return found
-        assert isinstance(randomness, IndependentNoise)
+        assert isinstance(randomness, RoundNoise)
         sums = self._certain.sum(axis=(1, 2))
         for group, which, times in self._doubtful:
             sums += times @ group.reveals[which]

@@ -11,7 +11,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior
-from psconrl.systems.randomness import IndependentNoise, Randomness
+from psconrl.systems.randomness import Randomness, RoundNoise
 from psconrl.systems.structure import Structure
 
 SAME = 1e-12  # probabilities, and relative costs, that differ by less are the same
@@ -41,7 +41,7 @@ def hidden_parameters(structure: Structure) -> dict[str, str]:
 
 def _seen_by(randomness: Randomness, parameter: str) -> str:
     """Return the name of a noise with a parameter."""
-    keys = randomness.keys if isinstance(randomness, IndependentNoise) else {}
+    keys = randomness.keys if isinstance(randomness, RoundNoise) else {}
     return next((noise for noise, key in keys.items() if key == parameter), EVENT)
 
 

@@ -38,7 +38,7 @@ from psconrl.learning.posterior.structure_advice import (
 )
 from psconrl.learning.posterior.variables import TIME, VALUE, VaryingVariable
 from psconrl.products import product
-from psconrl.systems.randomness import IndependentNoise, Parameters
+from psconrl.systems.randomness import Parameters, RoundNoise
 from psconrl.systems.structure import Structure
 
 SAFETY = 0.1  # is subtracted from log E: what the searches for the largest likelihood may have missed
@@ -53,7 +53,7 @@ class JointCheck:
 
     def __init__(self, structure: Structure, variables: list[VaryingVariable], alone: DependenceCheck) -> None:
         self._structure, self._variables, self._alone = structure, variables, alone
-        independent = isinstance(structure.randomness, IndependentNoise)
+        independent = isinstance(structure.randomness, RoundNoise)
         self.names = _seldom_alone(alone.views) if independent else ()
         self._results = RoundResults(structure)
         self._likelihood = ResultLikelihood(structure, self._results)
@@ -98,7 +98,7 @@ class JointCheck:
         self._table = self._structure.table(parameters)
         self._fluctuation.plug_in(self._table)
         randomness = self._structure.randomness
-        if isinstance(randomness, IndependentNoise):
+        if isinstance(randomness, RoundNoise):
             self._own = {name: randomness.own_table(name, parameters) for name in self.names}
         self._grids = {name: self._grid(name) for name in self.names}
 
@@ -162,7 +162,7 @@ class JointCheck:
         logs[TIME] = log_sum_exp(terms)
         self._latest[name] = int(terms.argmax()) if terms.size else 0
         randomness = self._structure.randomness
-        assert isinstance(randomness, IndependentNoise)
+        assert isinstance(randomness, RoundNoise)
         if name not in randomness.keys:
             logs[VALUE] = float(log_mean_exp(total[None, :])[0]) - least
         return logs
@@ -173,14 +173,14 @@ class JointCheck:
     def text(self, name: str, cause: str) -> str:
         """Describe what the last ``evidence`` found, and what to do about it."""
         randomness = self._structure.randomness
-        noise = randomness.noises[name] if isinstance(randomness, IndependentNoise) else None
+        noise = randomness.noises[name] if isinstance(randomness, RoundNoise) else None
         if cause == DISPERSION:
-            assert isinstance(randomness, IndependentNoise)
+            assert isinstance(randomness, RoundNoise)
             return dispersion_text(name, randomness.noises[name], randomness.sizes[list(randomness.noises).index(name)])
         if cause == FITS:
             return fits_text(name)
         if (name, cause) in self.correlated:
-            parents = randomness.parents if isinstance(randomness, IndependentNoise) else {}
+            parents = randomness.parents if isinstance(randomness, RoundNoise) else {}
             return hidden_correlation_text(name, cause, parents)
         family = self._alone.family(name)
 
@@ -206,7 +206,7 @@ class JointCheck:
     def _on_grid(self, name: str, cells: Cells) -> Floats:
         """Return the probabilities (R, M) of results, with a noise at every point of its grid."""
         randomness = self._structure.randomness
-        assert isinstance(randomness, IndependentNoise)
+        assert isinstance(randomness, RoundNoise)
         grid = self._grids[name]
         V, j = grid.shape[2], list(randomness.noises).index(name)
         values = np.unravel_index(cells.outcomes, randomness.sizes)[j]

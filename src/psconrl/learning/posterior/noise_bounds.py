@@ -44,7 +44,7 @@ from psconrl.systems.events import EventClock
 from psconrl.systems.noise import Geometric, Poisson, Trials
 from psconrl.systems.noise_base import Noise
 from psconrl.systems.priors import Gamma, Weights
-from psconrl.systems.randomness import IndependentNoise, Parameters
+from psconrl.systems.randomness import Parameters, RoundNoise
 from psconrl.systems.structure import Structure
 
 HALVINGS_OF_RATES = 60  # bisection steps for a rate; the end outside the interval is used
@@ -76,7 +76,7 @@ class NoiseIntervals:
         randomness = structure.randomness
         self._randomness = randomness
         unknown: Iterable[str] = (EVENTS,)
-        if isinstance(randomness, IndependentNoise):
+        if isinstance(randomness, RoundNoise):
             for name, parents in randomness.parents.items():
                 raise AgentError(
                     f"safe exploration needs noises that do not depend on each other; {name!r} depends on "
@@ -88,13 +88,13 @@ class NoiseIntervals:
     @cached_property
     def number(self) -> int:
         """Number of intervals."""
-        if isinstance(self._randomness, IndependentNoise):
+        if isinstance(self._randomness, RoundNoise):
             return sum(self._number_of(key) for key in self._randomness.priors)
         return len(self._randomness.priors)
 
     def _number_of(self, key: str) -> int:
         """Return the number of intervals for one parameter."""
-        assert isinstance(self._randomness, IndependentNoise)
+        assert isinstance(self._randomness, RoundNoise)
         prior = self._randomness.priors[key]
         if isinstance(prior, Weights):
             return prior.weights.size if prior.weights.size > 2 else 1
@@ -104,17 +104,17 @@ class NoiseIntervals:
 
     def _factors(self, key: str) -> list[float]:
         """Return the factors of an unknown probability other than 0."""
-        assert isinstance(self._randomness, IndependentNoise)
+        assert isinstance(self._randomness, RoundNoise)
         factors = [self._randomness.arguments[name]["times"] for name in self._named(key)]
         return [factor for factor in np.unique(np.concatenate(factors)).tolist() if factor > 0.0] or [1.0]
 
     def _named(self, key: str) -> list[str]:
         """Return the names of the noises with one parameter."""
-        assert isinstance(self._randomness, IndependentNoise)
+        assert isinstance(self._randomness, RoundNoise)
         return [name for name, its in self._randomness.keys.items() if its == key]
 
     def _n_contexts(self, name: str) -> int:
-        assert isinstance(self._randomness, IndependentNoise)
+        assert isinstance(self._randomness, RoundNoise)
         return int(self._randomness.contexts[name].max()) + 1
 
     def _size(self, name: str) -> int:
@@ -126,14 +126,12 @@ class NoiseIntervals:
         observed = self.views.observed(counts)
         if isinstance(self._randomness, EventClock):
             return self._of_events(self._randomness, observed[EVENTS], log_inverse)
-        assert isinstance(self._randomness, IndependentNoise)
+        assert isinstance(self._randomness, RoundNoise)
         return self._of_noises(self._randomness, observed, log_inverse)
 
     # Independent noise.
 
-    def _of_noises(
-        self, randomness: IndependentNoise, observed: dict[str, Observed], log_inverse: float
-    ) -> NoiseBounds:
+    def _of_noises(self, randomness: RoundNoise, observed: dict[str, Observed], log_inverse: float) -> NoiseBounds:
         ends, parameters = {}, {}
         for key, prior in randomness.priors.items():
             names = self._named(key)
@@ -163,7 +161,7 @@ class NoiseIntervals:
         return NoiseBounds(np.hstack([empty, *lows]), np.hstack([empty, *highs]), parameters)
 
     def _probability(
-        self, randomness: IndependentNoise, key: str, observed: dict[str, Observed], log_inverse: float
+        self, randomness: RoundNoise, key: str, observed: dict[str, Observed], log_inverse: float
     ) -> tuple[tuple[Floats, Floats], Floats]:
         """Return the interval of a probability, from the trials of rounds that reveal the value, and an estimate.
 
@@ -192,7 +190,7 @@ class NoiseIntervals:
         return (np.array([low]), np.array([high])), np.array([guess])
 
     def _poisson_rate(
-        self, randomness: IndependentNoise, key: str, observed: dict[str, Observed], log_inverse: float
+        self, randomness: RoundNoise, key: str, observed: dict[str, Observed], log_inverse: float
     ) -> tuple[tuple[Floats, Floats], Floats]:
         """Return the interval of the rate of counts, and an estimate."""
         least, most, infinite = 0.0, np.inf, 0.0

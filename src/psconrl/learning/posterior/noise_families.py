@@ -29,7 +29,7 @@ from psconrl.systems.categorical import Categorical
 from psconrl.systems.events import EventClock
 from psconrl.systems.noise_base import Noise
 from psconrl.systems.priors import Beta, Gamma
-from psconrl.systems.randomness import IndependentNoise, Randomness
+from psconrl.systems.randomness import Randomness, RoundNoise
 
 POINTS = 128  # of a grid, at most
 FEWEST_POINTS = 16
@@ -244,7 +244,7 @@ def family_of(randomness: Randomness, place: int, name: str) -> Family:
     """Return the distributions that a noise, or an event, may have."""
     if isinstance(randomness, EventClock):
         return _event_family(randomness, place)
-    assert isinstance(randomness, IndependentNoise)
+    assert isinstance(randomness, RoundNoise)
     noise, arguments, key = randomness.noises[name], randomness.arguments[name], randomness.keys.get(name)
     table = randomness.own_table(name, randomness.initial())
     if key is None and noise.known is None:  # an expression

@@ -23,7 +23,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseView, NoiseViews, noise_names
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.systems.events import EventClock
-from psconrl.systems.randomness import IndependentNoise
+from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
 
@@ -52,7 +52,7 @@ class NoiseSightings:
 
     def __init__(self, structure: Structure, events: tuple[str, ...] = (), words: Vocabulary | None = None) -> None:
         self._structure = structure
-        self._of_events = not isinstance(structure.randomness, IndependentNoise)
+        self._of_events = not isinstance(structure.randomness, RoundNoise)
         self.views = NoiseViews(structure, noise_names(structure.randomness), words)
         self.names = events if self._of_events else tuple(self.views.names)
         self.rows: dict[str, list[SightedRow]] = {name: [] for name in self.names}

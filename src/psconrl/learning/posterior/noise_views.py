@@ -20,7 +20,7 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.explanations import Explanations
 from psconrl.systems.noise_base import variables_of
-from psconrl.systems.randomness import IndependentNoise, Randomness
+from psconrl.systems.randomness import Randomness, RoundNoise
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
 
@@ -44,7 +44,7 @@ Views = dict[int, NoiseView]  # of a noise, by the number of its parents' values
 
 def noise_names(randomness: Randomness) -> tuple[str, ...]:
     """Return the names of all noises, in the order of ``sizes``; events are one noise."""
-    return tuple(randomness.noises) if isinstance(randomness, IndependentNoise) else (EVENTS,)
+    return tuple(randomness.noises) if isinstance(randomness, RoundNoise) else (EVENTS,)
 
 
 class NoiseViews:
@@ -109,12 +109,12 @@ class NoiseViews:
 
     def _parents(self, name: str) -> tuple[str, ...]:
         randomness = self._structure.randomness
-        return randomness.parents.get(name, ()) if isinstance(randomness, IndependentNoise) else ()
+        return randomness.parents.get(name, ()) if isinstance(randomness, RoundNoise) else ()
 
     def _parent_codes(self, name: str) -> Ints:
         """Return the number (W,) of the values of a noise's parents in each joint outcome."""
         randomness = self._structure.randomness
-        if isinstance(randomness, IndependentNoise) and name in randomness.parents:
+        if isinstance(randomness, RoundNoise) and name in randomness.parents:
             return randomness.parent_codes[name]
         return np.zeros(randomness.n_outcomes, dtype=np.int64)
 
@@ -195,7 +195,7 @@ class NoiseViews:
 
     def _as_reported(self, name: str, own: int, variables: tuple[str, ...]) -> NoiseView:
         randomness = self._structure.randomness
-        if isinstance(randomness, IndependentNoise):
+        if isinstance(randomness, RoundNoise):
             possible = randomness.own_possible(name)[own]
             columns = randomness.noises[name].columns(variables_of(name), randomness.arguments[name])
             seen = [columns[variable] for variable in variables]
@@ -215,7 +215,7 @@ class NoiseViews:
     def own_context(self, name: str, context: int, outcome: int = 0) -> int:
         """Return the context of a noise itself in a joint context, with its parents as in a joint outcome."""
         randomness = self._structure.randomness
-        if not isinstance(randomness, IndependentNoise):
+        if not isinstance(randomness, RoundNoise):
             return context
         return int(randomness.own_contexts(name, np.array(context), np.array(outcome)))
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.systems.randomness import IndependentNoise, Randomness
+from psconrl.systems.randomness import Randomness, RoundNoise
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class OutcomeSets:
         others that it holds. If noises depend on each other, a noise on which one depends that is revealed counts as
         revealed: the posterior of the other needs its value.
         """
-        if isinstance(self.randomness, IndependentNoise) and self.randomness.parents:
+        if isinstance(self.randomness, RoundNoise) and self.randomness.parents:
             return self._revealed_of(self.randomness)
         randomness, lengths = self.randomness, np.diff(self.starts)
         W, sizes = randomness.n_outcomes, randomness.sizes
@@ -65,7 +65,7 @@ class OutcomeSets:
             together *= np.where(reveals[:, k], 1, number)
         return reveals, lengths > together
 
-    def _revealed_of(self, noise: IndependentNoise) -> tuple[Bools, Bools]:
+    def _revealed_of(self, noise: RoundNoise) -> tuple[Bools, Bools]:
         """Return the same of noises that depend on each other, by leaving out one after the other, parents last.
 
         A noise can be left out if nothing depends on it that is still there, and the set holds every value of the noise

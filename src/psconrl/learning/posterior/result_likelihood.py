@@ -12,7 +12,7 @@ from psconrl.learning.posterior.noise_families import raised_logs
 from psconrl.learning.posterior.round_results import Cells, RoundResults
 from psconrl.products import product
 from psconrl.systems.priors import Beta, Weights
-from psconrl.systems.randomness import IndependentNoise, Parameters
+from psconrl.systems.randomness import Parameters, RoundNoise
 from psconrl.systems.structure import Structure
 
 SWEEPS_OF_SEARCH = 40  # over all parameters
@@ -128,7 +128,7 @@ class ResultLikelihood:
     def _expected_shares(self, counts: Floats, at: Parameters, key: str) -> Floats:
         """Return free probabilities after a step of expectation maximisation, which increases the likelihood."""
         randomness, cells = self._structure.randomness, self._all
-        assert isinstance(randomness, IndependentNoise)
+        assert isinstance(randomness, RoundNoise)
         shares = self._structure.table(at)[cells.contexts, cells.outcomes]
         totals = np.bincount(cells.result, weights=shares, minlength=cells.number)
         weights = shares * (counts / np.where(totals > 0.0, totals, 1.0))[cells.result]
