@@ -161,7 +161,7 @@ def test_sojourns_are_saved(tmp_path):
 
 
 def test_sojourns_of_equal_rates_are_no_evidence():
-    """Everybody comes at rate 1 and goes at rate 1; that no sojourn has another length is not tested."""
+    """Arrivals and departures have rate 1; that no sojourn has another length is not tested."""
     agent = watched([(0, 1, None, 1.0), (1, 2, None, 0.5), (2, 1, None, 0.5), (1, 0, None, 0.5)] * 100)
     agent.finish()
     agent.belief.check(agent.counts)

@@ -19,7 +19,7 @@ SWEEPS_OF_SEARCH = 40  # over all parameters
 ENDS_BELOW = 1e-3  # of the log-likelihood: a sweep that gains less is the last
 STEPS_OF_NEWTON, DIFFERENCE = 12, 0.05  # of Newton's method in one parameter, and the width of its differences
 LONGEST_STEP = 2.0  # step in the logarithm of a rate, or of odds
-FARTHEST = 1e6  # multiple of a sweep's step that is tried
+FARTHEST_STEP = 1e6  # multiple of a sweep's step that is tried
 SPREAD_STARTS = 8  # of searches
 MOST_ODDS = 30.0  # logarithm of odds, or of rates
 
@@ -121,7 +121,7 @@ class ResultLikelihood:
                 for key, prior in scalars.items()
             }
             found = self.log(counts, end | there)
-            if not found > largest or step > FARTHEST:
+            if not found > largest or step > FARTHEST_STEP:
                 return largest, best
             largest, best, step = found, end | there, 2.0 * step
 
