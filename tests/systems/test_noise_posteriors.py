@@ -15,7 +15,8 @@ from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma, Weights
 from psconrl.systems.system import System
 
-NODES = 16
+NODES = 48  # of one or two parameters: they lie closer together than half a standard deviation of the posteriors here
+FEW_NODES = 16  # of three
 LARGEST_RATE = 12.0
 BURN_IN = 50
 
@@ -29,9 +30,9 @@ def described(noise, step, states, **more):
     )  # fmt: skip
 
 
-def nodes(prior):
+def nodes(prior, number):
     """Points and weights for integrals over one parameter, a probability or a rate, times its prior density."""
-    x, w = roots_legendre(NODES)
+    x, w = roots_legendre(number)
     if isinstance(prior, Beta):
         p = (x + 1) / 2
         return [np.array([q]) for q in p], w * p ** (prior.yes - 1) * (1 - p) ** (prior.no - 1)
@@ -60,7 +61,8 @@ def exact_means(system, seen):
         key = int(structure.contexts[pair]), fits.tobytes()
         sets[key] = fits, sets.get(key, (fits, 0))[1] + 1
     priors = structure.randomness.priors
-    axes = {name: nodes(prior) for name, prior in priors.items()}
+    number = NODES if len(priors) < 3 and not any(isinstance(p, Weights) for p in priors.values()) else FEW_NODES
+    axes = {name: nodes(prior, number) for name, prior in priors.items()}
     total, sums = 0.0, dict.fromkeys(priors, 0.0)
     for places in itertools.product(*(range(len(points)) for points, _ in axes.values())):
         parameters = {name: axes[name][0][k] for name, k in zip(axes, places, strict=True)}
