@@ -9,6 +9,7 @@ from scipy.special import roots_legendre
 import psconrl
 from noise_rounds import simulated
 from psconrl.errors import AgentError
+from psconrl.learning.posterior.collapsed_moves import CollapsedMoves
 from psconrl.learning.posterior.structured import Structured
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
@@ -238,6 +239,32 @@ def test_parameters_of_which_only_the_product_is_known_move_along_its_curve(roun
     # Correlated by less than 0.95 from one draw to the next: six standard errors of a fortieth as many.
     assert np.mean(drawn) == pytest.approx(mean, abs=6 * spread / np.sqrt(number / 40))
     assert np.std(drawn) == pytest.approx(spread, rel=0.35)
+
+
+def test_two_parameters_move_together_and_against_each_other(monkeypatch):
+    system = described(
+        {"come": Bernoulli(Beta(2, 1)), "stay": Binomial("come", Beta(1, 2))}, {"a": "stay"}, {"a": range(2)}
+    )
+    moves, tried = CollapsedMoves(system.structure.randomness, []), []
+
+    def refused(parameters):
+        tried.append(np.log([parameters["come"][0] / 0.7, parameters["stay"][0] / 0.4]))
+        return -float(len(tried) > 1)  # the first is where it starts
+
+    monkeypatch.setattr(moves, "_log_density", lambda parameters: refused(parameters) * 1e9)
+    rng, steps = np.random.default_rng(0), []
+    for _ in range(20):
+        tried.clear()
+        moves.moved({"come": np.array([0.7]), "stay": np.array([0.4])}, rng)
+        steps += tried[1:]
+    come, stay = np.array(steps).T
+    both = (np.abs(come) > 1e-9) & (np.abs(stay) > 1e-9)
+    against = both & np.isclose(come, -stay)
+    together = both & np.isclose(come, stay)
+    assert against.any()
+    assert together.any()
+    assert not both.all()
+    np.testing.assert_array_equal(both, against | together)
 
 
 def test_what_is_not_needed_is_not_drawn():
