@@ -142,29 +142,38 @@ BAD_JSON = {
     "newer version": (SMALL | {"version": 2}, "format version 2 is not known here (newest: 1); update psconrl"),
     "row sum": (SMALL | {"transition": [[[0.5, 0.4]], [[1, 0]]]}, "transition[0, 0] must sum to 1"),
     "text": (SMALL | {"transition": "P"}, "transition must be an array of numbers"),
-    "number": (SMALL | {"costs": 5}, "a field has the wrong form"),
-    "costs by name": (SMALL | {"costs": {"a": 1}}, "costs[0] must be an array of numbers"),
+    "number": (SMALL | {"costs": 5}, "costs must be a list of tables"),
+    "costs by name": (SMALL | {"costs": {"a": 1}}, "costs must be a list of tables"),
     "ragged": (SMALL | {"costs": [[[0], [1, 2]]]}, "costs[0] must be an array of numbers with equal rows"),
     "unknown cost": (SMALL | {"thresholds": {"a": 1}}, "unknown constrained cost 'a'"),
-    "outcome of no cost": (SMALL | {"outcome_costs": [None, [[[0]]]]}, "a field has the wrong form"),
-    "sparse without shape": (SMALL | {"transition": {"entries": []}}, "a field has the wrong form (KeyError: 'shape')"),
-    "sparse pairs": (SMALL | {"transition": {"shape": [2, 2], "entries": [[0, 1]]}}, "a field has the wrong form"),
+    "outcome of no cost": (
+        SMALL | {"outcome_costs": [None, [[[0]]]]},
+        "costs must be a list of tables, the objective first, and outcome_costs as many",
+    ),
+    "sparse without shape": (
+        SMALL | {"transition": {"entries": []}},
+        "transition must be nested lists, or have the fields 'shape' and 'entries'",
+    ),
+    "sparse pairs": (
+        SMALL | {"transition": {"shape": [2, 2], "entries": [[0, 1]]}},
+        "entries of transition must be [row, column, value]",
+    ),
     "sparse off": (
         SMALL | {"transition": {"shape": [2, 2], "entries": [[0, 0, 1], [5, 0, 1]]}},
-        "a field has the wrong form",
+        "entries of transition must be [row, column, value], whole numbers within the shape [2, 2]",
     ),
     "sparse half": (
-        SMALL | {"transition": {"shape": [2, 2], "entries": [[0.5, 0, 1]]}},
-        "entries must be [row, column",
+        SMALL | {"transition": {"shape": [2, 2], "entries": [[0.5, 0, 1], [1, 0, 1]]}},
+        "entries of transition must be [row, column",
     ),
     "sparse huge": (
-        SMALL | {"transition": {"shape": [10**15, 10**3], "entries": []}},
+        SMALL | {"transition": {"shape": [10**15, 10**3], "entries": [[0, 0, 1]]}},
         "shape claims 1000000000000000 rows",
     ),
-    "layout list": (SMALL | {"layout": [1]}, "a field has the wrong form"),
+    "layout list": (SMALL | {"layout": [1]}, "layout must have the fields"),
     "layout off": (SMALL | {"layout": {"rows": ["S"], "cells": [[0, 0], [0, 1]]}}, "layout cell (0, 1) must lie on"),
     "maximise text": (SMALL | {"maximise": "no"}, "maximise must be True or False; got 'no'"),
-    "names text": (SMALL | {"state_names": "ab"}, "state_names must be a list of 2 names"),
+    "names text": (SMALL | {"state_names": "ab"}, "state_names must be a list of texts"),
     "start unnamed": (SMALL | {"initial": "a"}, "initial must be an index, as the states have no names"),
 }
 
@@ -237,7 +246,7 @@ def test_foreign_npz_files(tmp_path):
 )
 def test_bad_headers_of_npz_files(tmp_path, fields, message):
     one = np.ones((1, 1))
-    arrays = {"transition": one, "costs": one[None], "thresholds": [], "initial": [1.0], "available": one}
+    arrays = {"transition": one, "costs": one[None], "thresholds": [], "initial": [1.0], "available": one > 0}
     assert refused(write_npz(tmp_path, header=header(**fields), **arrays)) == message
 
 

@@ -20,7 +20,7 @@ from exact_families import drawn
 from models import random_cmdp, tandem
 from psconrl import CMDP, Status, check_proof
 from psconrl.errors import PolicyError
-from psconrl.planning.exact.exact_plan import fraction_as_text
+
 from psconrl.planning.proof_files import plain_model, proof_of
 
 FILE = Path(check_proof.__file__)

@@ -80,14 +80,21 @@ class Archive:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of an array without unpacking it."""
-        return self._header(self._names[f"{name}.npy"])
+        return self._header(self._names[f"{name}.npy"])[0]
 
-    def _header(self, member: zipfile.ZipInfo) -> tuple[int, ...]:
-        """Return the shape in the header of an array, after checking that the array is as long as it claims."""
+    def need_kind(self, name: str, *kinds: str) -> None:
+        """Refuse an array of other numbers than those of a kind, such as ``"<f8"``, stored row by row."""
+        _, by_columns, dtype = self._header(self._names[f"{name}.npy"])
+        if dtype.str not in kinds or by_columns:
+            order = ", stored by columns" if by_columns else ""
+            raise self._error(f"{name!r} must hold numbers of type {' or '.join(kinds)}; got {dtype.str}{order}")
+
+    def _header(self, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], bool, Any]:
+        """Return shape, order and type in the header of an array that is as long as it claims, or raise an error."""
         name = member.filename.removesuffix(".npy")
         with self._zip.open(member) as f:
             read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(f)]
-            shape, _, dtype = read(f)
+            shape, by_columns, dtype = read(f)
             start = f.tell()
         if dtype.kind not in KINDS_OF_NUMBERS:
             raise self._error(f"{name!r} must hold numbers or text; objects are pickled, and never read")
@@ -95,7 +102,7 @@ class Archive:
         # No honest array has a longer side than the whole file has bytes, even if it is empty.
         if claimed != member.file_size - start or min(shape, default=0) < 0 or max(shape, default=0) > self._total:
             raise self._error(f"{name!r} claims to have shape {shown_shape(shape)}, for which it is not long enough")
-        return tuple(shape)
+        return tuple(shape), by_columns, dtype
 
 
 @contextmanager

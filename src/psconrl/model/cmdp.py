@@ -280,6 +280,11 @@ class CMDP:
             raise ModelError(f"costs must be {len(self.costs)} tables, as before; got {len(expected)}")
         return self._replaced(costs=validation.frozen(expected), outcome_costs=tuple(outcomes))
 
+    def with_expected_costs(self, tables: Mapping[int, ArrayLike]) -> "CMDP":
+        """Return the model with stated expectations (S, A) of costs by next state, which must agree up to rounding."""
+        expected = validation.stated_expectations(tables, self)
+        return self._replaced(costs=validation.frozen(expected))
+
     def with_initial(self, initial: int | str | ArrayLike) -> "CMDP":
         """Return the model with another initial state or distribution."""
         return self._replaced(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, issparse
 
 from psconrl.caps import need
 from psconrl.errors import ModelError, PsconrlError, unknown_name
@@ -105,21 +105,32 @@ def _matrix_to_json(matrix: Any, shape: tuple[int, ...]) -> Any:
     return {"shape": list(matrix.shape), "entries": entries}
 
 
-def _matrix_from_json(value: Any, rows_given: int) -> Any:
+def _matrix_from_json(value: Any, what: str, rows_given: int) -> Any:
     """Return a matrix, sparse if given by entries. The shape may not claim more rows than the file has data for."""
-    if not isinstance(value, dict):
+    if issparse(value) or isinstance(value, np.ndarray):  # from .npz
         return value
-    entries = as_floats(value["entries"], "entries").reshape(-1, 3)
-    places = entries[:, :2].T
-    if not ((np.abs(places) < 2**53) & (places == np.floor(places))).all():
-        raise ModelError("entries must be [row, column, value] with whole numbers for row and column")
-    rows, columns = value["shape"]
-    if not columns <= rows <= max(len(entries), rows_given):
+    if not isinstance(value, dict):
+        return as_floats(value, what)
+    if value.keys() != {"shape", "entries"}:
+        raise ModelError(f"{what} must be nested lists, or have the fields 'shape' and 'entries'")
+    shape, entries = value["shape"], as_floats(value["entries"], f"entries of {what}")
+    if entries.ndim != 2 or entries.shape[1] != 3:
+        raise ModelError(f"entries of {what} must be [row, column, value]")
+    if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int for n in shape):
+        raise ModelError(f"shape of {what} must be [S*A, S], two whole numbers")
+    rows, columns = shape
+    if not 0 < columns <= rows <= max(len(entries), rows_given):
         raise ModelError(
             f"shape claims {rows} rows and {columns} columns for {len(entries)} entries; it must be [S*A, S], and "
             "every row needs an entry, unless 'available' says that there is no such action"
         )
-    return csr_array(coo_array((entries[:, 2], tuple(places.astype(np.int64))), shape=(rows, columns)))
+    places = entries[:, :2]
+    if not ((places >= 0) & (places < shape) & (places == np.floor(places))).all():
+        raise ModelError(f"entries of {what} must be [row, column, value], whole numbers within the shape {shape}")
+    i, j = places.T.astype(np.int64)
+    if len(np.unique(i * columns + j)) < len(entries):
+        raise ModelError(f"entries of {what} must be distinct; two of them are for the same row and column")
+    return csr_array(coo_array((entries[:, 2], (i, j)), shape=(rows, columns)))
 
 
 def _layout_to_json(layout: GridLayout) -> dict[str, Any]:
@@ -131,10 +142,27 @@ def _layout_to_json(layout: GridLayout) -> dict[str, Any]:
 
 
 def _layout_from_json(value: Any) -> GridLayout | None:
-    if not value:
+    if value is None:
         return None
-    layers = tuple(value["layers"]) if value.get("layers") else None
-    return GridLayout(tuple(value["rows"]), tuple((int(r), int(c)) for r, c in value["cells"]), layers)
+    if not isinstance(value, dict) or not {"rows", "cells"} <= value.keys() <= {"rows", "cells", "layers"}:
+        raise ModelError("layout must have the fields 'rows', 'cells' and perhaps 'layers'")
+    rows, cells, layers = value["rows"], value["cells"], value.get("layers")
+    need_texts(rows, "layout rows")
+    if not isinstance(cells, list) or not all(_is_cell(cell) for cell in cells):
+        raise ModelError("layout cells must be [row, column], whole numbers")
+    if layers is not None:
+        need_texts(layers, "layout layers")
+    return GridLayout(tuple(rows), tuple((r, c) for r, c in cells), None if layers is None else tuple(layers))
+
+
+def _is_cell(cell: Any) -> bool:
+    return isinstance(cell, list) and len(cell) == 2 and all(type(x) is int for x in cell)
+
+
+def need_texts(given: Any, what: str) -> None:
+    """Raise an error unless a field of a file is a list of texts."""
+    if not isinstance(given, list) or not all(isinstance(x, str) for x in given):
+        raise ModelError(f"{what} must be a list of texts; got {type(given).__name__}")
 
 
 def _read_json(path: Path) -> CMDP:
@@ -162,19 +190,41 @@ def _build(record: dict[str, Any]) -> CMDP:
     for name in _REQUIRED:
         if record.get(name) is None:
             raise ModelError(f"field {name!r} is missing")
+    for name in ("state_names", "action_names", "cost_names", "at_least"):
+        if record.get(name) is not None:
+            need_texts(record[name], name)
     try:
-        costs = list(record.pop("costs"))
-        transition = _matrix_from_json(record.pop("transition"), np.size(record.get("available", ())))
-        for i, outcome in enumerate(record.pop("outcome_costs", None) or ()):
-            if outcome is not None:
-                costs[i] = _matrix_from_json(outcome, np.shape(transition)[0])
-        layout = _layout_from_json(record.pop("layout", None))
         given = {name: value for name, value in record.items() if value is not None}
-        return CMDP(transition, costs, layout=layout, **given)
+        given["layout"] = _layout_from_json(given.get("layout"))
+        pairs = np.size(given.get("available", ()))
+        transition = _matrix_from_json(given.pop("transition"), "transition", pairs)
+        outcomes = given.pop("outcome_costs", None)
+        return _with_costs(transition, given.pop("costs"), outcomes, given)
     except ModelError:
         raise
     except (AttributeError, KeyError, IndexError, MemoryError, OverflowError, TypeError, ValueError) as error:
         raise ModelError(f"a field has the wrong form ({type(error).__name__}: {error})") from None
+
+
+def _with_costs(transition: Any, costs: Any, by_next: Any, given: dict[str, Any]) -> CMDP:
+    """Build a model from tables (S, A) of costs, and those by next state where there are any.
+
+    A table of the latter's expectation is taken as it is, so that a model reads back as the same bits; it must agree.
+    """
+    tables = list(costs) if isinstance(costs, list | np.ndarray) else []
+    outcomes = [None] * len(tables) if by_next is None else by_next
+    if not tables or not isinstance(outcomes, list) or len(outcomes) != len(tables):
+        raise ModelError("costs must be a list of tables, the objective first, and outcome_costs as many or null")
+    rows = int(np.prod(np.shape(transition)[:-1]))
+    parts: list[Any] = []
+    for i, (table, outcome) in enumerate(zip(tables, outcomes, strict=True)):
+        levels = np.ndim(as_floats(table, f"costs[{i}]"))
+        if levels not in (2, 3) or (levels == 3 and outcome is not None):
+            raise ModelError(f"costs[{i}] must have shape (S, A), or (S, A, S) without outcome_costs[{i}]")
+        parts.append(table if outcome is None else _matrix_from_json(outcome, f"outcome_costs[{i}]", rows))
+    model = CMDP(transition, parts, **given)
+    stated = {i: tables[i] for i, outcome in enumerate(outcomes) if outcome is not None}
+    return model if not stated else model.with_expected_costs(stated)
 
 
 def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
@@ -215,17 +265,25 @@ def _put_matrix(arrays: dict[str, Any], name: str, matrix: Any) -> None:
 
 def _get_matrix(arrays: Archive, name: str) -> Any:
     if name in arrays:
+        arrays.need_kind(name, "<f8")
         return arrays[name]
+    for part in ("shape", "indices", "indptr"):
+        arrays.need_kind(f"{name}_{part}", "<i4", "<i8")
+    arrays.need_kind(f"{name}_data", "<f8")
+    if arrays.shape(f"{name}_shape") != (2,):
+        raise ModelError(f"{name}_shape must be two numbers")
     rows, columns = (int(n) for n in arrays[f"{name}_shape"])
     if not 0 < columns <= rows or arrays.shape(f"{name}_indptr") != (rows + 1,):
         raise ModelError(f"{name}_shape claims {rows} rows and {columns} columns, which {name}_indptr does not have")
     data, indices, indptr = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
     # SciPy's compiled loops follow these indices unchecked, even in its own validity checks.
-    whole_numbers = indices.dtype.kind == indptr.dtype.kind == "i" and indices.shape == data.shape == (data.size,)
-    if not whole_numbers or not ((indices >= 0) & (indices < columns)).all():
+    if indices.shape != (data.size,) or data.ndim != 1 or not ((indices >= 0) & (indices < columns)).all():
         raise ModelError(f"{name}_indices must be columns from 0 to {columns - 1}, one for each number")
     if indptr[0] != 0 or indptr[-1] != data.size or (np.diff(indptr) < 0).any():
         raise ModelError(f"{name}_indptr must rise from 0 to {data.size}")
+    falls = np.flatnonzero(np.diff(indices.astype(np.int64)) <= 0) + 1
+    if not np.isin(falls, indptr).all():
+        raise ModelError(f"{name}_indices must rise in every row")
     return csr_array((data, indices, indptr), shape=(rows, columns))
 
 
@@ -260,11 +318,19 @@ def read_npz(f: IO[bytes]) -> CMDP:
         if record.get("format") != FORMAT:
             raise ModelError(f"not a {FORMAT} file but a {record.get('format')} one")
         _check_shapes(arrays)
+        for name in ("costs", "thresholds", "initial"):
+            arrays.need_kind(name, "<f8")
+        arrays.need_kind("available", "|b1")
+        if not (arrays["available"].view(np.uint8) <= 1).all():
+            raise ModelError("available must hold only 0 and 1")
         for name in ("costs", "thresholds", "initial", "available"):
             record[name] = arrays[name]
         record["transition"] = _get_matrix(arrays, "transition")
-        outcomes = {i: _get_matrix(arrays, f"outcome_costs_{i}") for i in record.get("outcome_costs", ())}
-        record["outcome_costs"] = [outcomes.get(i) for i in range(len(record["costs"]))]
+        places, q = record.get("outcome_costs") or (), len(record["costs"])
+        if not all(type(i) is int and 0 <= i < q for i in places) or len(set(places)) < len(places):
+            raise ModelError(f"outcome_costs must list distinct costs from 0 to {q - 1}")
+        outcomes = {i: _get_matrix(arrays, f"outcome_costs_{i}") for i in places}
+        record["outcome_costs"] = [outcomes.get(i) for i in range(q)]
         return _build(record)
     except (PsconrlError, OSError):
         raise

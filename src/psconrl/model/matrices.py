@@ -29,14 +29,25 @@ def first_wrong_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple
 
 
 def expectation(P: Matrix, outcome: Matrix) -> Floats:
-    """Return the expected cost of every row of P, from costs by next state."""
-    if isinstance(P, np.ndarray):
-        dense = outcome if isinstance(outcome, np.ndarray) else outcome.toarray()
-        return np.asarray((P * dense).sum(axis=1))
+    """Return the expected cost of every row of P, from costs by next state.
+
+    Products are added in the order of the columns, so that every machine, and any other reader, finds the same doubles.
+    """
+    rows, columns, chances = entries_of(P)
     if isinstance(outcome, np.ndarray):
-        coo = P.tocoo()
-        return np.bincount(coo.coords[0], coo.data * outcome[coo.coords], minlength=P.shape[0]).astype(np.float64)
-    return np.asarray(P.multiply(outcome).sum(axis=1)).ravel()
+        values = outcome[rows, columns]
+    else:
+        values = np.asarray(outcome.tocsr()[rows, columns]).ravel()
+    return np.bincount(rows, chances * values, minlength=P.shape[0]).astype(np.float64)
+
+
+def entries_of(matrix: Matrix) -> tuple[Ints, Ints, Floats]:
+    """Return rows, columns and values of the entries, row by row, without the zeros of an array."""
+    if isinstance(matrix, np.ndarray):
+        rows, columns = np.nonzero(matrix)
+        return rows, columns, matrix[rows, columns]
+    coo = matrix.tocoo()
+    return coo.coords[0], coo.coords[1], coo.data
 
 
 def scaled_rows(matrix: Matrix, factor: Floats) -> Matrix:

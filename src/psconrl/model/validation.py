@@ -1,5 +1,6 @@
 """Validation of a user's model: shapes, distributions and names, with errors that say how to fix them."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from psconrl.model.matrices import clear, expectation, first_wrong_entry
 from psconrl.model.transition import Transition
 
 ROW_SUM_TOL = 1e-9  # allowed error of a row's sum; rows are then normalised exactly
+CLEARLY_ONE, CLEARLY_OFF = 2e-14, 1.0  # between them a sum of doubles is computed without rounding
 EXACT_SUM = 1e-13  # rounding of an exact distribution: left unchanged, so that save and load return the same bits
 NOT_REAL = "cSUmM"  # NumPy kinds that would silently convert to floats: complex, text, times
 
@@ -115,7 +117,7 @@ def check_transition_rows(P: Matrix, mask: Bools) -> Matrix:
     if first is not None:
         row, column = first
         raise ModelError(f"transition[{row // A}, {row % A}, {column}] must be a probability; got {P[row, column]:g}")
-    total = np.asarray(P.sum(axis=1)).ravel()
+    total = _row_sums(P, mask.ravel())
     off = np.where(mask.ravel(), np.abs(total - 1.0), 0.0)
     failing = np.flatnonzero(~(off <= ROW_SUM_TOL))
     if failing.size:
@@ -130,10 +132,19 @@ def check_transition_rows(P: Matrix, mask: Bools) -> Matrix:
         if isinstance(P, np.ndarray):
             P[inexact] /= total[inexact, None]
         else:
-            factor = np.ones(S * A)
-            factor[inexact] = 1.0 / total[inexact]
-            P.data *= np.repeat(factor, np.diff(P.indptr))
+            divisor = np.ones(S * A)
+            divisor[inexact] = total[inexact]
+            P.data /= np.repeat(divisor, np.diff(P.indptr))
     return P
+
+
+def _row_sums(P: Matrix, exists: Bools) -> Floats:
+    """Return the sums of the rows; of those that are not clearly one without rounding, as another reader has them."""
+    total = np.asarray(P.sum(axis=1)).ravel()
+    for row in np.flatnonzero(exists & (np.abs(total - 1.0) > CLEARLY_ONE) & (np.abs(total - 1.0) < CLEARLY_OFF)):
+        entries = P[row] if isinstance(P, np.ndarray) else P.data[P.indptr[row] : P.indptr[row + 1]]
+        total[row] = math.fsum(entries.tolist())
+    return total
 
 
 def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix | None]]:
@@ -172,6 +183,26 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
         i, s, a = (int(k) for k in np.argwhere(wrong)[0])
         raise ModelError(f"costs[{i}, {s}, {a}] must be {wanted(expected[i, s, a])}; got {expected[i, s, a]}")
     return expected, outcomes
+
+
+def stated_expectations(tables: Mapping[int, ArrayLike], model: Any) -> Floats:
+    """Return the costs (m+1, S, A) of a model with some expectations as stated; they must agree with those computed."""
+    expected: Floats = model.costs.copy()
+    for i, table in tables.items():
+        stated = as_floats(table, f"costs[{i}]")
+        if stated.shape != expected[i].shape:
+            raise ModelError(f"costs[{i}] must have shape {expected[i].shape}; got {stated.shape}")
+        stated = np.where(model.available, stated, 0.0)
+        size = expectation(model.transition.matrix, abs(model.outcome_costs[i])).reshape(stated.shape)
+        wrong = ~(np.abs(stated - expected[i]) <= ROW_SUM_TOL * size)
+        if wrong.any():
+            s, a = (int(k) for k in np.argwhere(wrong)[0])
+            raise ModelError(
+                f"costs[{i}, {s}, {a}] must be the expectation of its costs by next state, {expected[i, s, a]:.10g}; "
+                f"got {stated[s, a]:.10g}"
+            )
+        expected[i] = stated
+    return expected
 
 
 def as_parts(costs: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Proofs in files of their own, which ``check_proof.py`` checks without this library.
+"""Proofs in files of their own, which ``check_proof`` checks without this library.
 
 A file has the policy, the dual point, and for every policy its biases, which enclose its averages: see
 ``psconrl.check_proof`` for the inequalities. Numbers are written so that they read back as the same doubles. A proof is
@@ -7,6 +7,7 @@ checked in exact arithmetic before it is written.
 
 import json
 import os
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,11 @@ from psconrl.markov.structure import find_end_components
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.transition import Transition
-from psconrl.planning.certificate_units import units
 from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.exact.proof_records import bias_record, dual_record
 from psconrl.planning.exact.rational_model import RationalModel
 from psconrl.planning.proof import Status
-from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_FLOW, PROVEN_POLICY, SHARE_OF_TOLERANCE
+from psconrl.planning.tolerances import PROVEN_FLOW, PROVEN_POLICY, SHARE_OF_TOLERANCE
 from psconrl.products import product
 from psconrl.sizes import EXACT_STATES
 
@@ -49,7 +49,7 @@ def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
     write_atomically(target, lambda f: f.write(text.encode()), PolicyError)
 
 
-def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.Model) -> dict[str, Any]:
+def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.PlainModel) -> dict[str, Any]:
     """Return a proof that the checker accepts: in doubles or, if these do not suffice, in rational numbers."""
     try:
         record = proof_of(cmdp, plan, model)
@@ -62,7 +62,7 @@ def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.Model) -> dict[str, 
     return record
 
 
-def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model, *, in_rationals: bool = False) -> dict[str, Any]:
+def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationals: bool = False) -> dict[str, Any]:
     """Return the proof of a plan as plain data; ``model`` is the CMDP as the checker reads it."""
     certificate = plan.certificate
     if not certificate.holds or plan.status is Status.UNCERTIFIED:
@@ -71,23 +71,13 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model, *, in_rationals: b
     if plan.model not in ("", identity) or not np.array_equal(plan.thresholds, cmdp.thresholds):
         raise PolicyError("the plan was made for another model, or for other thresholds; plan this one")
     reached = cmdp.transition.reachable_from(cmdp.initial > 0)
-    part = cmdp.restricted(np.flatnonzero(reached))
-    accurate = PROVEN_EXCESS * units(part, np.ascontiguousarray(plan.occupancy[reached]))
-    names = cmdp.names
     record: dict[str, Any] = {
-        "format": check_proof.FORMAT,
-        "version": check_proof.VERSION,
+        "format": check_proof.PROOF_FORMAT,
+        "version": check_proof.PROOF_VERSION,
         "status": plan.status.value,
         "model": identity,
-        "costs": list(names.costs),
-        "units": {name: names.units.average(name) for name in names.costs if names.units.average(name)},
         "thresholds": cmdp.thresholds.tolist(),
         "averages": plan.costs.tolist(),
-        "tolerances": {
-            "bound": float(certificate.tolerance),
-            "averages": accurate.tolist(),
-            "limits": certificate.limit_tolerances.tolist(),
-        },
         "multipliers": plan.multipliers.tolist(),
         "potential": plan.potential.tolist(),
         "low_potential": plan.low_potential.tolist(),
@@ -97,6 +87,7 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model, *, in_rationals: b
     if in_rationals and plan.exact is not None:
         record |= dual_record(cmdp, plan.exact, reached)
     checker = check_proof.Checker(model, record)
+    accurate = np.array([float(x) for x in checker.tolerances([Fraction(x) for x in plan.costs.tolist()])])
     record["bound"] = float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
     shares, policies = np.ones(1), [plan.policy]
     if plan.mixture is not None:
@@ -111,15 +102,16 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model, *, in_rationals: b
     return record
 
 
-def plain_model(cmdp: CMDP) -> check_proof.Model:
+def plain_model(cmdp: CMDP) -> check_proof.PlainModel:
     """Return a model as the checker reads it from a file."""
     P = cmdp.transition.csr()
     names = cmdp.names
-    return check_proof.Model(
+    return check_proof.PlainModel(
         cmdp.n_states, cmdp.n_actions, P.indptr.tolist(), P.indices.tolist(), P.data.tolist(),
         [cost.ravel().tolist() for cost in cmdp.costs], cmdp.thresholds.tolist(), cmdp.initial.tolist(),
-        cmdp.available.ravel().astype(int).tolist(), names.costs, names.states, names.actions,
+        cmdp.available.tobytes(), names.costs, names.states, names.actions,
         frozenset(name for i, name in enumerate(names.costs) if names.is_negated(i)),
+        [names.units.average(name) for name in names.costs],
     )  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""Parts of a saved proof in rational numbers, as text: for plans whose proof doubles cannot hold."""
+"""Parts of a saved proof in rational numbers: for plans whose proof doubles cannot hold.
+
+A vector is written as hexadecimal whole numbers over one denominator, which are read in linear time.
+"""
 
 from fractions import Fraction
 from typing import Any
@@ -8,8 +11,8 @@ import numpy as np
 from psconrl.arrays import Bools, Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.exact.evaluation import RationalChain
-from psconrl.planning.exact.exact_plan import ExactPlan, fraction_as_text
-from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of
+from psconrl.planning.exact.exact_plan import ExactPlan
+from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of, over_one_denominator
 
 
 def dual_record(cmdp: CMDP, exact: ExactPlan, reached: Bools) -> dict[str, Any]:
@@ -18,10 +21,10 @@ def dual_record(cmdp: CMDP, exact: ExactPlan, reached: Bools) -> dict[str, Any]:
     gains = [g - priced for g in exact.gains]
     several = len({gains[s] for s in np.flatnonzero(reached)}) > 1
     return {
-        "multipliers": fractions_as_text(exact.multipliers),
-        "potential": fractions_as_text(exact.potential),
+        "multipliers": vector_record(exact.multipliers),
+        "potential": vector_record(exact.potential),
         "low_potential": [0.0] * cmdp.n_states,
-        "gains": fractions_as_text(gains) if several else None,
+        "gains": vector_record(gains) if several else None,
     }
 
 
@@ -29,11 +32,16 @@ def bias_record(model: RationalModel, policy: Floats, several: bool) -> dict[str
     """Return the biases of a policy in doubles, and its gains if it may end in several classes."""
     chain = RationalChain.of_doubles(model, policy)
     return {
-        "biases": [[fractions_as_text(row) for row in chain.biases]],
-        "gains": [fractions_as_text(row) for row in chain.gains] if several else None,
+        "biases": [[vector_record(row) for row in chain.biases]],
+        "gains": [vector_record(row) for row in chain.gains] if several else None,
     }
 
 
-def fractions_as_text(values: Any) -> list[str]:
-    """Return fractions as texts."""
-    return [fraction_as_text(Fraction(x)) for x in values]
+def vector_record(values: Any) -> dict[str, Any]:
+    """Return fractions as whole numbers over one denominator, in text.
+
+    >>> vector_record([Fraction(1, 2), Fraction(-2, 3)])
+    {'over': '0x6', 'numbers': ['0x3', '-0x4']}
+    """
+    numerators, denominator = over_one_denominator(Fraction(x) for x in values)
+    return {"over": hex(denominator), "numbers": [hex(n) for n in numerators]}
