@@ -4,7 +4,8 @@ For every weighting of the costs some deterministic stationary policy is optimal
 with memory (Puterman 1994, section 9.1). So the closed convex hull of what all policies can attain from an initial
 distribution has the same support function as the averages of the deterministic ones, and is their convex hull: what
 mixtures of deterministic policies, drawn at the start, attain (Derman 1970, chapter 7; Hordijk and Kallenberg 1984).
-The numbers of a model are taken as the doubles they are; the diagonal entry of a row is one minus the rest.
+The numbers of a model are taken as the doubles they are; the diagonal entry of a row is one minus the rest, which is
+divided by its sum if this exceeds one.
 """
 
 from fractions import Fraction
@@ -20,6 +21,20 @@ _last_points = {}  # thresholds are chosen from the averages of the policies, wh
 
 def rationals(values):
     return [Fraction(float(x)) for x in values]
+
+
+def exact_row(values, s):
+    """A row of transitions from state s, of sum one."""
+    row = rationals(values)
+    moving = sum((p for j, p in enumerate(row) if j != s), ZERO)
+    row = [p / max(moving, ONE) for p in row]
+    row[s] = ONE - min(moving, ONE)
+    return row
+
+
+def exact_rows(cmdp: CMDP):
+    """The rows (S * A) of the transitions."""
+    return [exact_row(row, pair // cmdp.n_actions) for pair, row in enumerate(np.asarray(cmdp.transition))]
 
 
 def closed_classes(rows):
@@ -58,14 +73,9 @@ def stationary(rows, states):
 
 
 def chain_of(P, policy):
-    """The chain (S, S) of a policy (S, A) of Fractions; the diagonal is what is left."""
+    """The chain (S, S) of a policy (S, A) of Fractions."""
     S, A = len(policy), len(policy[0])
-    rows = []
-    for s in range(S):
-        row = [sum((policy[s][a] * P[s * A + a][j] for a in range(A)), ZERO) for j in range(S)]
-        row[s] = ONE - sum((x for j, x in enumerate(row) if j != s), ZERO)
-        rows.append(row)
-    return rows
+    return [[sum((policy[s][a] * P[s * A + a][j] for a in range(A)), ZERO) for j in range(S)] for s in range(S)]
 
 
 def reached_policies(cmdp: CMDP, P):
@@ -98,9 +108,7 @@ def number_of_policies(cmdp: CMDP, most):
 def ends(cmdp: CMDP):
     """For every deterministic policy: its actions, and probability and distribution of the classes where it ends."""
     S, A = cmdp.n_states, cmdp.n_actions
-    P = [rationals(row) for row in np.asarray(cmdp.transition)]
-    for pair, row in enumerate(P):
-        row[pair // A] = ONE - sum((x for j, x in enumerate(row) if j != pair // A), ZERO)
+    P = exact_rows(cmdp)
     start = distribution(cmdp.initial)
     for policy in reached_policies(cmdp, P):
         rows = [P[s * A + policy[s]] if s in policy else [ZERO] * S for s in range(S)]
@@ -164,11 +172,8 @@ def least_excess(reached, tau):
 
 def averages(cmdp: CMDP, policy):
     """The exact averages (m+1,) of a stationary policy from the initial distribution."""
-    P = [rationals(row) for row in np.asarray(cmdp.transition)]
-    pi = []
-    for row in policy:
-        pi.append(distribution(row))
-    rows = chain_of(P, pi)
+    pi = [distribution(row) for row in policy]
+    rows = chain_of(exact_rows(cmdp), pi)
     classes = [sorted(states) for states in closed_classes(rows)]
     recurrent = {s for states in classes for s in states}
     result = [ZERO] * len(cmdp.costs)
@@ -223,15 +228,15 @@ def reduced_costs(cmdp: CMDP, plan, weights):
     h = potential(plan)
     base = [ZERO, *rationals(cmdp.thresholds)]
     A = cmdp.n_actions
-    P = np.asarray(cmdp.transition)
+    P = exact_rows(cmdp)
     found = {s: {} for s in range(cmdp.n_states)}
     for s, a in np.argwhere(cmdp.available).tolist():
         value = sum(
             (w * (Fraction(float(c)) - b) for w, c, b in zip(weights, cmdp.costs[:, s, a], base, strict=True)), ZERO
         )
-        for j in np.flatnonzero(P[s * A + a]).tolist():
-            if j != s:
-                value += Fraction(float(P[s * A + a, j])) * (h[j] - h[s])
+        for j, p in enumerate(P[s * A + a]):
+            if p and j != s:
+                value += p * (h[j] - h[s])
         found[s][a] = value
     return found
 

@@ -115,10 +115,7 @@ def test_the_same_tolerances_are_saved_and_decide(tmp_path):
     again = psconrl.Plan.load(tmp_path / "plan.npz")
     assert again.proven == plan.proven
     assert again.certificate.limit_tolerances.tolist() == plan.certificate.limit_tolerances.tolist()
-    stated = proof_of(model, plan, plain_model(model))["tolerances"]
-    assert stated["bound"] == plan.certificate.tolerance
-    assert stated["limits"] == plan.certificate.limit_tolerances.tolist()
-    assert stated["averages"] == pytest.approx([2e-9 * 1024] * 2, rel=1e-12)
+    assert not [name for name in proof_of(model, plan, plain_model(model)) if "tolerance" in name]
     (limit,) = plan.certificate.limit_tolerances
     for share, kept in ((0.99, True), (1.01, False)):
         excess = replace(plan.certificate, excess=np.array([share * limit]))
