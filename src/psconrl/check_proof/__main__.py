@@ -32,12 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RefusedError as refused:
         print(clean(f"REFUSED: {refused}"))
         return 1
-    except Exception as error:  # zip, zlib, JSON and the parser of headers each raise their own errors
-        reason = str(error) if isinstance(error, BadInputError) else type(error).__name__
-        print(
-            clean(f"{reading}: {error.strerror if isinstance(error, OSError) and error.strerror else reason}"),
-            file=sys.stderr,
-        )
+    except (BadInputError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        print(clean(f"{reading}: {reason}"), file=sys.stderr)
         return 2
     print(*map(clean, lines), sep="\n  ")
     return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import BadInputError, RefusedError, shown
 from .exact import ExactRow, Potentials, Vector, bound, common_multiple, need_short, read_doubles, read_vector
-from .plain_model import PlainModel, as_float
+from .plain_model import PlainModel, as_float, at_least, at_most
 
 OPTIMAL, INFEASIBLE, STOPPED, NOT_ATTAINED = "optimal", "infeasible", "stopped", "not attained"
 STATUSES = (OPTIMAL, INFEASIBLE, STOPPED, NOT_ATTAINED)
@@ -324,7 +324,7 @@ class Checker:
         model = self.model
         return (
             f"{model.cost_names[0]}: {model.with_unit(0, model.shown(0, value))}; "
-            f"no policy within the limits is better by more than {as_float(gap):.2g}"
+            f"no policy within the limits is better by more than {at_most(gap, 2)}"
         )
 
     def kept_limits(self, found: Sequence[Interval]) -> list[str]:
@@ -338,7 +338,7 @@ class Checker:
                     f"the limit on {name!r} is exceeded by {as_float(excess):.3g}, tolerance {as_float(within):.3g}: "
                     f"{model.shown(i, high)} against {model.shown(i, tau)}"
                 )
-            kept = "kept" if excess <= 0 else "kept within " + model.with_unit(i, f"{as_float(excess):.2g}")
+            kept = "kept" if excess <= 0 else "kept within " + model.with_unit(i, at_most(excess, 2))
             lines.append(f"limit on {name}, {model.limit(i)}: {kept}, at {model.with_unit(i, model.shown(i, high))}")
         return lines
 
@@ -353,8 +353,12 @@ class Checker:
         least = {i: proven / (len(involved) * prices[i - 1]) for i in involved}
         if len(involved) == 1:
             (i,) = involved
-            side = "at most" if model.cost_names[i] in model.negated else "at least"
-            lowest = model.with_unit(i, model.shown(i, self.thresholds[i - 1] + least[i]))
-            return [f"{model.cost_names[i]}: {side} {lowest} under every policy; the limit is {model.limit(i)}"]
-        ways = (f"{model.cost_names[i]} by {model.with_unit(i, f'{as_float(least[i]):.3g}')}" for i in involved)
+            lowest = self.thresholds[i - 1] + least[i]
+            negated = model.cost_names[i] in model.negated
+            text = f"at most {at_most(-lowest, 10)}" if negated else f"at least {at_least(lowest, 10)}"
+            return [
+                f"{model.cost_names[i]}: {model.with_unit(i, text)} under every policy; the limit is {model.limit(i)}, "
+                f"which every policy exceeds by {model.with_unit(i, at_least(least[i], 3))} or more"
+            ]
+        ways = (f"{model.cost_names[i]} by {model.with_unit(i, at_least(least[i], 3))}" for i in involved)
         return [f"every policy exceeds one of these limits at least by so much: {', '.join(ways)}"]

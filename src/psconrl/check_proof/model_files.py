@@ -51,12 +51,17 @@ class Given(NamedTuple):
 
 def read_model(path: Path) -> PlainModel:
     """Read a model."""
-    if path.suffix == ".json":
-        return json_model(path)
-    if path.suffix == ".npz":
+    if path.suffix not in (".npz", ".json"):
+        raise BadInputError("a model file must end in .npz or .json")
+    try:
+        if path.suffix == ".json":
+            return json_model(path)
         with path.open("rb") as f:
             return npz_model(Arrays(f))
-    raise BadInputError("a model file must end in .npz or .json")
+    except (BadInputError, OSError):
+        raise
+    except Exception as error:  # zip, zlib and the parser of headers each raise their own errors
+        raise BadInputError(f"truncated, or not a {MODEL_FORMAT} file ({type(error).__name__})") from None
 
 
 def npz_model(arrays: Arrays) -> PlainModel:
@@ -209,7 +214,7 @@ def _json_entries(given: dict[str, Any], what: str, n_rows: int) -> tuple[int, i
     (rows, S) = shape
     if not 1 <= S <= rows <= max(len(entries), n_rows) or rows % S:
         raise BadInputError(f"{what}: shape claims {shown(shape)} for {len(entries)} entries")
-    if not all(x == int(x) and 0 <= x < n for i, j, _ in entries for x, n in ((i, rows), (j, S))):
+    if not all(0 <= x < n and x == int(x) for i, j, _ in entries for x, n in ((i, rows), (j, S))):
         raise BadInputError(f"{what}: entries must have whole numbers for row and column, within the shape")
     entries = sorted((int(i), int(j), float(x)) for i, j, x in entries)
     places = [(i, j) for i, j, _ in entries]
@@ -314,10 +319,10 @@ def _initial(given: Any, S: int, labels: Labels) -> list[float]:
         if not (values[0].is_integer() and 0 <= values[0] < S):
             raise BadInputError(f"initial must be a state from 0 to {S - 1}")
         return [float(s == values[0]) for s in range(S)]
-    valid = shape == (S,) and all(0.0 <= x <= 2.0 for x in values)
-    if not valid or not abs(math.fsum(values) - 1.0) <= SUM_OFF:
+    total = math.fsum(values) if shape == (S,) and all(0.0 <= x <= 2.0 for x in values) else math.nan
+    if not abs(total - 1.0) <= SUM_OFF:
         raise BadInputError(f"initial must be a state or a distribution over {S} states")
-    return values
+    return values if abs(total - 1.0) <= SUM_EXACT else [x / total for x in values]
 
 
 def with_thresholds(model: PlainModel, given: Sequence[str]) -> PlainModel:

@@ -4,6 +4,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -129,6 +130,22 @@ class PlainModel:
         for cost in self.costs:
             whole.update(array("d", (c + 0.0 for c in cost)).tobytes())
         return whole.hexdigest()
+
+
+def at_most(x: Fraction, digits: int) -> str:
+    """Return a number rounded up to some digits, so that a text with "at most" stays true."""
+    return _rounded(x, Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def at_least(x: Fraction, digits: int) -> str:
+    """Return a number rounded down to some digits."""
+    return _rounded(x, Context(prec=digits, rounding=ROUND_FLOOR))
+
+
+def _rounded(x: Fraction, context: Context) -> str:
+    found = context.divide(Decimal(x.numerator), Decimal(x.denominator))
+    number = float(found)
+    return f"{number:.{context.prec}g}" if Decimal(repr(number)) == found else str(found)
 
 
 def as_float(x: float | Fraction) -> float:

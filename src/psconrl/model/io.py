@@ -326,8 +326,10 @@ def read_npz(f: IO[bytes]) -> CMDP:
         for name in ("costs", "thresholds", "initial", "available"):
             record[name] = arrays[name]
         record["transition"] = _get_matrix(arrays, "transition")
-        places, q = record.get("outcome_costs") or (), len(record["costs"])
-        if not all(type(i) is int and 0 <= i < q for i in places) or len(set(places)) < len(places):
+        q = len(record["costs"])
+        places = [] if record.get("outcome_costs") is None else record["outcome_costs"]
+        valid = isinstance(places, list) and all(type(i) is int and 0 <= i < q for i in places)
+        if not valid or len(set(places)) < len(places):
             raise ModelError(f"outcome_costs must list distinct costs from 0 to {q - 1}")
         outcomes = {i: _get_matrix(arrays, f"outcome_costs_{i}") for i in places}
         record["outcome_costs"] = [outcomes.get(i) for i in range(q)]

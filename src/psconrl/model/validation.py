@@ -316,6 +316,7 @@ def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
     wrong = ~np.isfinite(beta) | (beta < 0)
     if wrong.any():
         raise ModelError(f"initial[{wrong.argmax()}] must be a probability; got {beta[wrong.argmax()]:g}")
-    if abs(beta.sum() - 1.0) > ROW_SUM_TOL:
-        raise ModelError(f"initial must be a distribution; its entries sum to {beta.sum():g}")
-    return beta / beta.sum() if abs(beta.sum() - 1.0) > EXACT_SUM else beta.copy()
+    total = math.fsum(np.minimum(beta, 1e100))  # whose sum does not overflow
+    if abs(total - 1.0) > ROW_SUM_TOL:
+        raise ModelError(f"initial must be a distribution; its entries sum to {total:g}")
+    return beta / total if abs(total - 1.0) > EXACT_SUM else beta.copy()
