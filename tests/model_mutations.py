@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 from scipy.sparse import csr_array
 
-import psconrl
 from psconrl import CMDP
 from psconrl.model.io import _to_arrays, _to_json
 from psconrl.model.layout import GridLayout
@@ -118,10 +117,14 @@ def changed_array(array, rng):
         flat = array.reshape(-1)
         number = rng.choice(NUMBERS)
         with np.errstate(all="ignore"):
-            flat[rng.randrange(flat.size)] = np.array(float(number)).astype(array.dtype) if array.dtype.kind in "fib" else "x"
+            flat[rng.randrange(flat.size)] = (
+                np.array(float(number)).astype(array.dtype) if array.dtype.kind in "fib" else "x"
+            )
         return array
     elif way == 2:
-        return rng.choice((array[None], array.reshape(-1), array[..., None], array.T, array[:-1] if array.ndim else array))
+        return rng.choice(
+            (array[None], array.reshape(-1), array[..., None], array.T, array[:-1] if array.ndim else array)
+        )
     elif way == 3:
         return np.asfortranarray(array)
     elif way == 4 and array.ndim:

@@ -1,0 +1,135 @@
+"""Proofs that claim more than is true are refused, however they were made: see ``forgeries``."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from forgeries import PRICES, consistent, searched, six_states, worst_policy_called_optimal
+from psconrl import CMDP, check_proof, plan
+from psconrl.check_proof import checker, exact
+from psconrl.check_proof.plain_model import at_least, at_most
+from psconrl.planning.exact.rational_model import RationalModel
+from psconrl.planning.proof_files import _policy, plain_model, proof_of
+
+TRIES = 40
+
+
+@pytest.mark.parametrize("raised", [0.0, *PRICES])
+def test_free_prices_do_not_widen_the_tolerance(raised):
+    """The prices of an equality can be raised together; the bound stays, and the worst policy is 0.31 above it."""
+    cmdp, proof = worst_policy_called_optimal(raised)
+    with pytest.raises(check_proof.RefusedError, match=r"the gap of 0\.311 is open; tolerance 9\.0\de-10"):
+        check_proof.check(plain_model(cmdp), proof | {"tolerances": {"bound": 10.0}})
+
+
+def test_what_is_proven_of_a_worse_policy_is_its_gap():
+    cmdp, proof = worst_policy_called_optimal(1e12)
+    first, objective, *_ = check_proof.check(plain_model(cmdp), proof | {"status": "stopped"})
+    assert first == "PROVEN: the limits are kept"
+    gap = Fraction(proof["averages"][0]) - Fraction(plan(cmdp).value)
+    assert gap <= Fraction(objective.split()[-1]) <= gap * Fraction(11, 10)
+
+
+def between(cmdp: CMDP, share: float):
+    """A proof whose mixture plays the worst policy of one state with a share, instead of the best."""
+    plain, rationals = plain_model(cmdp), RationalModel.of(cmdp)
+    proof = proof_of(cmdp, plan(cmdp), plain)
+    policies = (np.array([[1.0, 0.0]]), 1.0 - share), (np.array([[0.0, 1.0]]), share)
+    records = [_policy(cmdp, table, None, None, rationals) | {"share": x} for table, x in policies]
+    return plain, consistent(plain, proof | {"policies": records})
+
+
+@pytest.mark.parametrize(("of_range", "accepted"), [(0.99, True), (1.01, False)])
+def test_the_tolerance_of_the_gap_is_a_billionth_of_the_range(of_range, accepted):
+    cmdp = CMDP(np.ones((1, 2, 1)), [[[2.0, 6.0]]])  # 200 times the distance to the least cost is more than the range
+    plain, proof = between(cmdp.with_costs([[[2.0, 6.0]]]), of_range * 1e-9)
+    # At the optimum, the least cost, the unit is 1e-6 times the distance to the next value.
+    assert (accepted_or_not(plain, proof)) is False
+    flat = CMDP(np.ones((1, 2, 1)), [[[2.0, 6.0]], [[1.0, 0.0]]], [0.5])  # the optimum plays both
+    plain, proof = between(flat, 0.5 + of_range * 1e-9)
+    assert accepted_or_not(plain, proof) is accepted
+
+
+def accepted_or_not(plain, proof):
+    try:
+        return bool(check_proof.check(plain, proof))
+    except check_proof.RefusedError:
+        return False
+
+
+@pytest.mark.parametrize(("of_range", "accepted"), [(1.99, True), (2.01, False)])
+def test_the_tolerance_of_a_limit_is_two_billionths_of_the_range(of_range, accepted):
+    model = CMDP(np.ones((1, 2, 1)), [[[6.0, 2.0]], [[0.0, 1.0]]], [0.5])
+    plain, proof = between(model, 0.5 + of_range * 1e-9)
+    assert accepted_or_not(plain, proof) is accepted
+    if accepted:
+        assert "kept within 2e-09, at" in check_proof.check(plain, proof)[2]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(8))
+def test_no_forgery_is_accepted(seed, full):
+    """Everything that an accepted proof says is compared with an exact optimum: ``make test-forgeries`` tries more."""
+    verdicts: Counter = Counter()
+    for k in range(20 if full else 4):
+        found = searched(1000 * seed + k, TRIES)
+        assert found.false == []
+        verdicts += found.verdicts
+    assert verdicts["not accepted"] > 0
+
+
+WEAKENED = {
+    "gap": (checker, "GAP", Fraction(1, 1000)),
+    "limits": (checker, "EXCESS", Fraction(1, 1000)),
+    "averages": (checker, "AVERAGE", Fraction(1, 1000)),
+    "shares": (checker, "is_distribution", lambda values: True),
+    "prices": (checker.Checker, "prices", lambda self: exact.read_vector(self.proof, "multipliers", self.m)),
+    "falling gains": (
+        checker,
+        "bound",
+        lambda rows, beta, by, sign=1: exact.bound(
+            (row for row in rows if by.g is None or row.drift(by.U) >= 0), beta, by, sign
+        ),
+    ),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("what", WEAKENED)
+def test_the_search_finds_what_a_weaker_checker_lets_through(monkeypatch, what):
+    monkeypatch.setattr(*WEAKENED[what])
+    assert any(searched(seed, 30).false for seed in range(150))
+
+
+def test_a_tolerance_that_grew_with_the_prices_would_be_found(monkeypatch):
+    """As the checker had it: 1e-9 times the range of the objective and of the priced costs."""
+    cmdp, proof = worst_policy_called_optimal(1e12)
+    monkeypatch.setattr(checker, "GAP", Fraction(1, 10**9) * (1 + 2 * 10**12))
+    assert check_proof.check(plain_model(cmdp), proof)[0] == "PROVEN: optimal"
+
+
+def test_numbers_of_a_verdict_are_rounded_in_the_safe_direction():
+    third = Fraction(1, 3)
+    assert (at_most(third, 2), at_least(third, 2)) == ("0.34", "0.33")
+    assert (at_most(-third, 2), at_least(-third, 2)) == ("-0.33", "-0.34")
+    assert (at_most(Fraction(0), 2), at_most(Fraction(1, 2), 2)) == ("0", "0.5")
+    assert at_most(Fraction(1, 10**400), 2) == "1E-400"  # no double, and not 0
+    assert at_least(Fraction(12345), 3) == "1.23e+04"
+
+
+def test_the_margin_of_an_infeasible_model_is_stated_in_its_units():
+    """The risk is 1/3 at least; the limit is 1/4, and what is stated is rounded down."""
+    cmdp = CMDP([[[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]], [[1.0, 0.0, 0.0]]], [[[0.0]] * 3, [[1.0], [0.0], [0.0]]], [0.25])
+    plain = plain_model(cmdp)
+    verdict, line = check_proof.check(plain, proof_of(cmdp, plan(cmdp), plain))
+    assert verdict == "PROVEN: infeasible"
+    assert line.startswith("cost 1: at least 0.3333333333 under every policy; the limit is at most 0.25, which every")
+    assert line.endswith("policy exceeds by 0.0833 or more")
+
+
+def test_a_model_has_an_equality_of_two_limits():
+    cmdp = six_states()
+    assert np.array_equal(cmdp.costs[1], -cmdp.costs[2])
+    assert plan(cmdp).costs[1] == pytest.approx(0.5, abs=1e-9)
