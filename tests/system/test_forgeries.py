@@ -9,7 +9,7 @@ import pytest
 from forgeries import PRICES, consistent, searched, six_states, worst_policy_called_optimal
 from psconrl import CMDP, check_proof, plan
 from psconrl.check_proof import checker, exact
-from psconrl.check_proof.plain_model import at_least, at_most
+from psconrl.check_proof.plain_model import Scale, at_least, at_most
 from psconrl.planning.exact.rational_model import RationalModel
 from psconrl.planning.proof_files import _policy, plain_model, proof_of
 
@@ -66,6 +66,37 @@ def test_the_tolerance_of_a_limit_is_two_billionths_of_the_range(of_range, accep
     assert accepted_or_not(plain, proof) is accepted
     if accepted:
         assert "kept within 2e-09, at" in check_proof.check(plain, proof)[2]
+
+
+@pytest.mark.parametrize(
+    ("average", "expected"),
+    [
+        (Fraction(0), Fraction(1, 10**6)),  # at the least cost: a millionth of the distance to the next
+        (Fraction(1, 2), Fraction(100)),  # 200 times the distance to the least cost
+        (Fraction(30), Fraction(1000)),  # the range
+        (Fraction(998), Fraction(400)),  # 200 times the distance to the largest cost
+        (Fraction(1000), Fraction(200)),  # but at least to the second largest: nearer is no single entry for "never"
+        (Fraction(-7), Fraction(7, 10**6)),
+    ],
+)
+def test_the_unit_of_a_deviation_by_hand(average, expected):
+    scale = Scale.of([0.0, 1000.0, 1.0, 999.0, 1.0])
+    assert scale == (0, 1, 999, 1000)
+    assert scale.unit(average) == expected
+
+
+@pytest.mark.parametrize(("cost", "expected"), [(0.0, 1), (-3.0, 3), (1e-5, Fraction(1e-5))])
+def test_the_unit_of_a_constant_cost_is_its_size(cost, expected):
+    assert Scale.of([cost, cost]).unit(Fraction(8)) == expected
+
+
+def test_the_unit_changes_at_most_200_times_as_much_as_the_average():
+    """So a tolerance at the average of a policy is nearly that at the optimum: see ``docs/proofs.md``."""
+    draw = np.random.default_rng(0)
+    for _ in range(300):
+        scale = Scale.of((draw.random(int(draw.integers(2, 6))) * 10.0 ** draw.integers(-6, 7)).tolist())
+        one, other = (Fraction(float(x)) for x in draw.random(2) * 2.0 * float(scale.high))
+        assert abs(scale.unit(one) - scale.unit(other)) <= 200 * abs(one - other)
 
 
 @pytest.mark.fuzz

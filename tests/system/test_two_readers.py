@@ -1,0 +1,199 @@
+"""The library and the checker of proofs read the same model from every file, or both refuse it."""
+
+import io
+import json
+import random
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import psconrl
+from damage import BYTES
+from model_mutations import mutated_json, mutated_npz
+from psconrl import CMDP, ModelError, check_proof
+from psconrl.check_proof.__main__ import main
+from psconrl.check_proof.model_files import read_model
+from psconrl.model.fingerprint import fingerprint
+from psconrl.planning.proof_files import plain_model
+
+P = [[[0.5, 0.5], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]]
+COST = [[0.0, 1.0], [2.0, 0.5]]
+BY_NEXT = [[[0.0, 1.0], [2.0, 3.0]], [[1.0, 5.0], [0.1, -0.3]]]
+EXPECTED = [[0.5, 2.75], [1.0, -0.3]]
+INFINITY = float("inf")
+SPARSE = {"shape": [2, 2], "entries": [[0, 1, 1.0], [1, 0, 1.0]]}
+
+
+def comparable(value):
+    """A field of a plain model as something that compares by its items."""
+    if isinstance(value, bytes | str | int | frozenset) or value is None:
+        return value
+    return [comparable(x) if not isinstance(x, float) else x for x in value]
+
+
+def both(path):
+    """Return the model of a file as both readers found it, or None if both refuse."""
+    try:
+        model = psconrl.load(path)
+    except ModelError as refused:
+        try:
+            read_model(path)
+        except check_proof.BadInputError:
+            return None
+        raise AssertionError(f"the checker reads what the library refuses: {refused}") from refused
+    library, checker = plain_model(model), read_model(path)
+    for field in fields(library):
+        ours, theirs = getattr(library, field.name), getattr(checker, field.name)
+        assert comparable(ours) == comparable(theirs), field.name
+    assert fingerprint(model) == library.digest() == checker.digest()
+    return library
+
+
+def written(folder, content):
+    path = folder / ("model.json" if isinstance(content, dict) else "model.npz")
+    path.write_bytes(json.dumps(content).encode() if isinstance(content, dict) else content)
+    return path
+
+
+ACCEPTED = {
+    "nested lists": {"transition": P, "costs": [COST, COST], "thresholds": [1]},
+    "flat rows": {"transition": [P[0][0], P[0][1], P[1][0], P[1][1]], "costs": [COST]},
+    "entries": {"transition": SPARSE, "costs": [[[1], [2]]]},
+    "entries in any order": {"transition": SPARSE | {"entries": SPARSE["entries"][::-1]}, "costs": [[[1], [2]]]},
+    "costs by next state": {"transition": P, "costs": [BY_NEXT]},
+    "outcome costs": {"transition": P, "costs": [EXPECTED], "outcome_costs": [BY_NEXT]},
+    "one threshold": {"transition": P, "costs": [COST, COST], "thresholds": 1},
+    "thresholds by name": {"transition": P, "costs": [COST, COST], "thresholds": {"cost 1": 1}},
+    "a quantity": {"transition": P, "costs": [COST, COST], "cost_names": ["a", "b"], "at_least": ["b"]}
+    | {"thresholds": {"b": -1}},
+    "a start by name": {"transition": P, "costs": [COST], "state_names": ["s", "t"], "initial": "t"},
+    "sums with rounding": {"transition": [[[0.1] * 10]] * 10, "costs": [[[0.1]] * 10]},
+    "sums that are off": {"transition": [[[0.5, 0.5000000003]]] * 2, "costs": [[[0], [1]]]},
+    "a start that is off": {"transition": P, "costs": [COST], "initial": [0.5, 0.5000000003]},
+    "a pair without entries": {"transition": {"shape": [4, 2], "entries": [[0, 1, 1.0], [2, 0, 1.0]]}}
+    | {"costs": [COST], "available": [[1, 0], [1, 0]]},
+}  # fmt: skip
+REFUSED = {
+    "other format": {"format": "psconrl-plan", "transition": P, "costs": [COST]},
+    "no format": {"format": None, "transition": P, "costs": [COST]},
+    "other version": {"version": 2, "transition": P, "costs": [COST]},
+    "unknown field": {"transition": P, "costs": [COST], "discount": 0.9},
+    "column beyond S": {"transition": SPARSE | {"entries": [[0, 2, 1.0], [1, 0, 1.0]]}, "costs": [[[1], [2]]]},
+    "negative column": {"transition": SPARSE | {"entries": [[0, -1, 1.0], [1, 0, 1.0]]}, "costs": [[[1], [2]]]},
+    "row beyond": {"transition": SPARSE | {"entries": [[0, 1, 1.0], [2, 0, 1.0]]}, "costs": [[[1], [2]]]},
+    "half a column": {"transition": SPARSE | {"entries": [[0, 0.5, 1.0], [1, 0, 1.0]]}, "costs": [[[1], [2]]]},
+    "infinite column": {"transition": SPARSE | {"entries": [[0, INFINITY, 1.0], [1, 0, 1.0]]}, "costs": [[[1], [2]]]},
+    "entry twice": {"transition": SPARSE | {"entries": [[0, 1, 0.5], [0, 1, 0.5], [1, 0, 1]]}, "costs": [[[1], [2]]]},
+    "other expectation": {"transition": P, "costs": [COST], "outcome_costs": [BY_NEXT]},
+    "both forms": {"transition": P, "costs": [BY_NEXT], "outcome_costs": [BY_NEXT]},
+    "fewer outcome costs": {"transition": P, "costs": [COST, COST], "outcome_costs": [BY_NEXT]},
+    "huge cost": {"transition": P, "costs": [[[0, 1e101], [0, 0]]]},
+    "not a number": {"transition": P, "costs": [[[0, float("nan")], [0, 0]]]},
+    "a text in a row": {"transition": P, "costs": [[["0", 1], [0, 0]]]},
+    "null in a row": {"transition": P, "costs": [[[None, 1], [0, 0]]]},
+    "unequal rows": {"transition": P, "costs": [[[0, 1], [0]]]},
+    "a sum that is off": {"transition": [[[0.5, 0.6]]] * 2, "costs": [[[0], [1]]]},
+    "a long integer": {"transition": P, "costs": [[[10**400, 1], [0, 0]]]},
+    "names twice": {"transition": P, "costs": [COST], "state_names": ["s", "s"]},
+    "half an action": {"transition": P, "costs": [COST], "available": [[0.5, 1], [1, 1]]},
+    "no action": {"transition": P, "costs": [COST], "available": [[0, 0], [1, 1]]},
+    "unknown start": {"transition": P, "costs": [COST], "initial": "t"},
+    "unknown limit": {"transition": P, "costs": [COST, COST], "thresholds": {"cost 2": 1}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("record", ACCEPTED.values(), ids=ACCEPTED)
+def test_both_read_the_same_model(tmp_path, record):
+    assert both(written(tmp_path, record)) is not None
+
+
+@pytest.mark.parametrize("record", REFUSED.values(), ids=REFUSED)
+def test_both_refuse(tmp_path, record):
+    assert both(written(tmp_path, record)) is None
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_costs_by_next_state_are_expected_alike_in_npz(tmp_path, kind):
+    """An earlier checker ignored them, and proved an average of 0 where the library planned 5."""
+    by_next = np.array(BY_NEXT)
+    model = CMDP(P, [by_next]) if kind == "dense" else CMDP(csr_array(np.reshape(P, (4, 2))), [by_next])
+    psconrl.save(model, tmp_path / "model.npz")
+    found = both(tmp_path / "model.npz")
+    assert list(found.costs[0]) == pytest.approx(np.ravel(EXPECTED))
+
+
+def seeded(seed):
+    """The content of a file that was changed by structure, and in every third case by bytes too."""
+    rng = random.Random(seed)
+    if seed % 2:
+        name, content = "model.json", mutated_json(rng)
+    else:
+        f = io.BytesIO()
+        mutated_npz(rng, f)
+        name, content = "model.npz", f.getvalue()
+    if seed % 3 == 0:
+        content = rng.choice(BYTES)(content, np.random.default_rng(seed))
+    return name, content
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("part", range(8))
+def test_both_agree_on_every_changed_file(tmp_path, part, full):
+    accepted, tried = 0, 600 if full else 60
+    for seed in range(10_000 * part, 10_000 * part + tried):
+        name, content = seeded(seed)
+        (tmp_path / name).write_bytes(content)
+        accepted += both(tmp_path / name) is not None
+    assert 0.1 * tried < accepted < 0.6 * tried
+
+
+def proof_text(**changes):
+    return json.dumps({"format": check_proof.PROOF_FORMAT, "version": check_proof.PROOF_VERSION} | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1" * 4400, "not valid JSON"),
+        ('{"format": ' + "9" * 4400 + "}", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
+        ("[]", "this is no psconrl-proof file"),
+        (proof_text(version=10**30), "version"),
+        (proof_text(status={"a": [1] * 1000}), "refused"),
+        (proof_text(status="optimal", model="0"), "another model"),
+    ],
+)  # fmt: skip
+def test_a_proof_that_is_none_ends_in_one_line(tmp_path, capsys, text, reason):
+    psconrl.save(CMDP(P, [COST]), tmp_path / "model.npz")
+    (tmp_path / "proof.json").write_text(text)
+    code = main([str(tmp_path / "model.npz"), str(tmp_path / "proof.json")])
+    said = capsys.readouterr()
+    refused = reason in ("refused", "another model")
+    assert code == (1 if refused else 2)
+    line = said.out if refused else said.err
+    assert len(line.splitlines()) == 1
+    assert len(line) < 400
+    assert "REFUSED" in line if refused else reason in line
+
+
+def test_fractions_too_long_for_the_model_are_refused_before_they_are_used(tmp_path, capsys):
+    """A megabyte of digits: read in linear time, and refused by the length of the common denominator."""
+    model = CMDP(P, [COST])
+    psconrl.save(model, tmp_path / "model.npz")
+    plan = psconrl.plan(model)
+    plan.save_proof(tmp_path / "proof.json", model)
+    record = json.loads((tmp_path / "proof.json").read_text())
+    record["potential"] = {"over": "0x" + "f" * 1_000_000, "numbers": ["0x1", "0x2"]}
+    (tmp_path / "proof.json").write_text(json.dumps(record))
+    assert main([str(tmp_path / "model.npz"), str(tmp_path / "proof.json")]) == 2
+    assert "a denominator of more than 524288 bits is not read" in capsys.readouterr().err.replace(",", "")
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, capsys, monkeypatch):
+    """Zeros deflate to a thousandth; the sizes are compared with the allowed memory before they are unpacked."""
+    monkeypatch.setenv("PSCONRL_MEMORY_GB", "0.01")
+    np.savez_compressed(tmp_path / "model.npz", costs=np.zeros((1, 2000, 1000)))
+    assert main([str(tmp_path / "model.npz"), str(tmp_path / "model.npz")]) == 2
+    assert "what it unpacks to takes 0.016 GB, more than 0.01 GB" in capsys.readouterr().err
