@@ -191,7 +191,7 @@ def numbers_of(vector, n):
 
 
 class Forger:
-    """Changes the proof of a model, as somebody would who wants more to be believed."""
+    """Changes the proof of a model, so that it claims more than is true."""
 
     def __init__(self, cmdp: CMDP, plain, honest, rng: random.Random) -> None:
         self.cmdp, self.plain, self.honest, self.rng = cmdp, plain, honest, rng

@@ -19,7 +19,7 @@ from adversarial import adversarial
 from exact_families import drawn
 from models import random_cmdp, tandem
 from psconrl import CMDP, Status, check_proof
-from psconrl.check_proof.__main__ import main
+from psconrl.check_proof.__main__ import check_files
 from psconrl.check_proof.exact import Vector, read_vector
 from psconrl.errors import PolicyError
 from psconrl.planning.exact.proof_records import vector_record
@@ -79,7 +79,7 @@ def test_the_proof_of_a_plan_holds_in_exact_arithmetic(name, tmp_path):
     plan.save_proof(tmp_path / "proof.json", model)
     for file in ("model.npz", "model.json"):
         psconrl.save(model, tmp_path / file)
-        assert main([str(tmp_path / file), str(tmp_path / "proof.json")]) == 0
+        assert check_files([str(tmp_path / file), str(tmp_path / "proof.json")]) == 0
     record = json.loads((tmp_path / "proof.json").read_text())
     assert record["averages"] == plan.costs.tolist()  # the same doubles
     assert record["status"] == plan.status.value

@@ -9,7 +9,7 @@ import pytest
 from forgeries import PRICES, consistent, searched, six_states, worst_policy_called_optimal
 from psconrl import CMDP, check_proof, plan
 from psconrl.check_proof import checker, exact
-from psconrl.check_proof.plain_model import Scale, at_least, at_most
+from psconrl.check_proof.plain_model import Scale, rounded_down, rounded_up
 from psconrl.planning.exact.rational_model import RationalModel
 from psconrl.planning.proof_files import _policy, plain_model, proof_of
 
@@ -112,9 +112,9 @@ def test_no_forgery_is_accepted(seed, full):
 
 
 WEAKENED = {
-    "gap": (checker, "GAP", Fraction(1, 1000)),
-    "limits": (checker, "EXCESS", Fraction(1, 1000)),
-    "averages": (checker, "AVERAGE", Fraction(1, 1000)),
+    "gap": (checker, "GAP_TOL", Fraction(1, 1000)),
+    "limits": (checker, "LIMIT_TOL", Fraction(1, 1000)),
+    "averages": (checker, "AVERAGE_TOL", Fraction(1, 1000)),
     "shares": (checker, "is_distribution", lambda values: True),
     "prices": (checker.Checker, "prices", lambda self: exact.read_vector(self.proof, "multipliers", self.m)),
     "falling gains": (
@@ -137,17 +137,17 @@ def test_the_search_finds_what_a_weaker_checker_lets_through(monkeypatch, what):
 def test_a_tolerance_that_grew_with_the_prices_would_be_found(monkeypatch):
     """As the checker had it: 1e-9 times the range of the objective and of the priced costs."""
     cmdp, proof = worst_policy_called_optimal(1e12)
-    monkeypatch.setattr(checker, "GAP", Fraction(1, 10**9) * (1 + 2 * 10**12))
+    monkeypatch.setattr(checker, "GAP_TOL", Fraction(1, 10**9) * (1 + 2 * 10**12))
     assert check_proof.check(plain_model(cmdp), proof)[0] == "PROVEN: optimal"
 
 
 def test_numbers_of_a_verdict_are_rounded_in_the_safe_direction():
     third = Fraction(1, 3)
-    assert (at_most(third, 2), at_least(third, 2)) == ("0.34", "0.33")
-    assert (at_most(-third, 2), at_least(-third, 2)) == ("-0.33", "-0.34")
-    assert (at_most(Fraction(0), 2), at_most(Fraction(1, 2), 2)) == ("0", "0.5")
-    assert at_most(Fraction(1, 10**400), 2) == "1E-400"  # no double, and not 0
-    assert at_least(Fraction(12345), 3) == "1.23e+04"
+    assert (rounded_up(third, 2), rounded_down(third, 2)) == ("0.34", "0.33")
+    assert (rounded_up(-third, 2), rounded_down(-third, 2)) == ("-0.33", "-0.34")
+    assert (rounded_up(Fraction(0), 2), rounded_up(Fraction(1, 2), 2)) == ("0", "0.5")
+    assert rounded_up(Fraction(1, 10**400), 2) == "1E-400"  # no double, and not 0
+    assert rounded_down(Fraction(12345), 3) == "1.23e+04"
 
 
 def test_the_margin_of_an_infeasible_model_is_stated_in_its_units():

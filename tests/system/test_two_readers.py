@@ -13,7 +13,7 @@ import psconrl
 from damage import BYTES
 from model_mutations import mutated_json, mutated_npz
 from psconrl import CMDP, ModelError, check_proof
-from psconrl.check_proof.__main__ import main
+from psconrl.check_proof.__main__ import check_files
 from psconrl.check_proof.model_files import read_model
 from psconrl.model.fingerprint import fingerprint
 from psconrl.planning.proof_files import plain_model
@@ -168,7 +168,7 @@ def proof_text(**changes):
 def test_a_proof_that_is_none_ends_in_one_line(tmp_path, capsys, text, reason):
     psconrl.save(CMDP(P, [COST]), tmp_path / "model.npz")
     (tmp_path / "proof.json").write_text(text)
-    code = main([str(tmp_path / "model.npz"), str(tmp_path / "proof.json")])
+    code = check_files([str(tmp_path / "model.npz"), str(tmp_path / "proof.json")])
     said = capsys.readouterr()
     refused = reason in ("refused", "another model")
     assert code == (1 if refused else 2)
@@ -187,7 +187,7 @@ def test_fractions_too_long_for_the_model_are_refused_before_they_are_used(tmp_p
     record = json.loads((tmp_path / "proof.json").read_text())
     record["potential"] = {"over": "0x" + "f" * 1_000_000, "numbers": ["0x1", "0x2"]}
     (tmp_path / "proof.json").write_text(json.dumps(record))
-    assert main([str(tmp_path / "model.npz"), str(tmp_path / "proof.json")]) == 2
+    assert check_files([str(tmp_path / "model.npz"), str(tmp_path / "proof.json")]) == 2
     assert "a denominator of more than 524288 bits is not read" in capsys.readouterr().err.replace(",", "")
 
 
@@ -195,5 +195,5 @@ def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, capsys, monkeypa
     """Zeros deflate to a thousandth; the sizes are compared with the allowed memory before they are unpacked."""
     monkeypatch.setenv("PSCONRL_MEMORY_GB", "0.01")
     np.savez_compressed(tmp_path / "model.npz", costs=np.zeros((1, 2000, 1000)))
-    assert main([str(tmp_path / "model.npz"), str(tmp_path / "model.npz")]) == 2
+    assert check_files([str(tmp_path / "model.npz"), str(tmp_path / "model.npz")]) == 2
     assert "what it unpacks to takes 0.016 GB, more than 0.01 GB" in capsys.readouterr().err

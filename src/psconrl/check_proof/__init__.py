@@ -31,7 +31,7 @@ from typing import Any
 from .arrays import need_memory
 from .checker import Checker
 from .errors import BadInputError, RefusedError
-from .model_files import parsed
+from .model_files import data_of
 from .plain_model import PlainModel
 
 PROOF_FORMAT, PROOF_VERSION = "psconrl-proof", 2
@@ -52,7 +52,7 @@ def read_proof(path: Path) -> dict[str, Any]:
     text = path.read_bytes()
     need_memory(len(text) + sum(size * text.count(mark) for mark, size in PARSED.items()), "its text")
     try:
-        proof = parsed(text.decode())
+        proof = data_of(text.decode())
     except UnicodeDecodeError:
         raise BadInputError("not valid JSON (the text is not UTF-8)") from None
     if not isinstance(proof, dict) or proof.get("format") != PROOF_FORMAT:

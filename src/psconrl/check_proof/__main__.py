@@ -15,7 +15,7 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def check_files(arguments: Sequence[str] | None = None) -> int:
     """Check a proof from the command line, and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="check_proof", description="Check a proof against a model, in exact arithmetic."
@@ -41,4 +41,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_files())

@@ -20,7 +20,7 @@ DEFLATED_MOST, STREAM_BYTES = 1032, 64  # bytes that one byte of a deflate strea
 LONGEST_HEADER = 10_000
 CHUNK = 2**20  # bytes
 MEMORY = "PSCONRL_MEMORY_GB"
-MOST_LEVELS = 3  # of nested lists
+DEEPEST_LIST = 3  # of nested lists
 
 
 def need_memory(size: float, what: str) -> None:
@@ -132,23 +132,23 @@ class Arrays:
         return self.zip.read(self.member(name))[header.begin :].decode("utf-32-le").rstrip("\0")
 
 
-class Table(NamedTuple):
+class NumberTable(NamedTuple):
     """Numbers of a nested list with equal rows."""
 
     shape: tuple[int, ...]
     values: Any  # array of doubles
 
 
-def table(given: Any, what: str) -> Table:
+def table(given: Any, what: str) -> NumberTable:
     """Return a nested list of numbers as a table; a number alone has shape ()."""
     shape: list[int] = []
     level = given
-    while isinstance(level, list) and len(shape) <= MOST_LEVELS:
+    while isinstance(level, list) and len(shape) <= DEEPEST_LIST:
         shape.append(len(level))
         level = level[0] if level else None
     values = array("d")
     _collect(given, shape, values, what)
-    return Table(tuple(shape), values)
+    return NumberTable(tuple(shape), values)
 
 
 def _collect(given: Any, shape: list[int], values: Any, what: str) -> None:

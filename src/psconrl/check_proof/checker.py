@@ -9,17 +9,17 @@ from typing import Any
 
 from .errors import BadInputError, RefusedError, shown
 from .exact import ExactRow, Potentials, Vector, bound, common_multiple, need_short, read_doubles, read_vector
-from .plain_model import PlainModel, as_float, at_least, at_most
+from .plain_model import PlainModel, as_float, rounded_down, rounded_up
 
 OPTIMAL, INFEASIBLE, STOPPED, NOT_ATTAINED = "optimal", "infeasible", "stopped", "not attained"
 STATUSES = (OPTIMAL, INFEASIBLE, STOPPED, NOT_ATTAINED)
 # Tolerances, in the units of ``Scale.unit``.
-GAP = Fraction(1, 10**9)  # between the objective and the bound, if the status is optimal
-EXCESS = Fraction(2, 10**9)  # over a threshold
-AVERAGE = Fraction(2, 10**9)  # between a stated average and the proven one
+GAP_TOL = Fraction(1, 10**9)  # between the objective and the bound, if the status is optimal
+LIMIT_TOL = Fraction(2, 10**9)  # over a threshold
+AVERAGE_TOL = Fraction(2, 10**9)  # between a stated average and the proven one
 ROUGHER = 5  # times the tolerance of an average: that of the same average by the long-run shares
 OFF_ONE = Fraction(1, 10**9)  # largest deviation of a sum of probabilities from one, and of shares from stationarity
-MOST_PARTS = 64  # of a bias, each of which adds digits
+MOST_BIAS_PARTS = 64  # of a bias, each of which adds digits
 
 Mix = list[tuple[int, Fraction]]  # actions of a state with their probabilities
 Interval = tuple[Fraction, Fraction]
@@ -144,8 +144,8 @@ class Checker:
         """Return a common denominator, and the costs, the bias and the gains of cost i, times this number."""
         S, q = self.model.n_states, self.m + 1
         biases, gains = policy.get("biases"), policy.get("gains")
-        if not isinstance(biases, list) or len(biases) > MOST_PARTS:
-            raise BadInputError(f"'biases' of a policy must be at most {MOST_PARTS} tables")
+        if not isinstance(biases, list) or len(biases) > MOST_BIAS_PARTS:
+            raise BadInputError(f"'biases' of a policy must be at most {MOST_BIAS_PARTS} tables")
         for table in (*biases, *(() if gains is None else (gains,))):
             if not isinstance(table, list) or len(table) != q:
                 raise BadInputError(f"'biases' and 'gains' of a policy must be tables of {q} rows")
@@ -237,15 +237,15 @@ class Checker:
 
     def tolerances(self, averages: Sequence[Fraction]) -> list[Fraction]:
         """Return the least tolerance that applies to each of some averages: as stated, and of its limit."""
-        found = [AVERAGE * scale.unit(x) for scale, x in zip(self.model.scales, averages, strict=True)]
-        limits = [EXCESS * scale.unit(x) for scale, x in zip(self.model.scales[1:], self.thresholds, strict=True)]
+        found = [AVERAGE_TOL * scale.unit(x) for scale, x in zip(self.model.scales, averages, strict=True)]
+        limits = [LIMIT_TOL * scale.unit(x) for scale, x in zip(self.model.scales[1:], self.thresholds, strict=True)]
         return [found[0], *map(min, found[1:], limits)]
 
     def check_averages(self, found: Sequence[Interval]) -> None:
         """Check that the stated averages are the proven ones, by the policy and by the long-run shares."""
         model = self.model
         stated = [Fraction(x) for x in read_doubles(self.proof, "averages", self.m + 1)]
-        within = [AVERAGE * model.scales[i].unit(high) for i, (_, high) in enumerate(found)]
+        within = [AVERAGE_TOL * model.scales[i].unit(high) for i, (_, high) in enumerate(found)]
         for i, (low, high) in enumerate(found):
             off = max(high - stated[i], stated[i] - low)
             if off > within[i]:
@@ -312,7 +312,7 @@ class Checker:
         kept = self.kept_limits(found)
         if self.proof["status"] != OPTIMAL:
             return ["PROVEN: the limits are kept", self.objective(found[0][1], gap), *kept]
-        within = GAP * self.model.scales[0].unit(found[0][1])
+        within = GAP_TOL * self.model.scales[0].unit(found[0][1])
         if gap > within:
             raise RefusedError(f"the gap of {as_float(gap):.3g} is open; tolerance {as_float(within):.3g}")
         return ["PROVEN: optimal", self.objective(found[0][1], gap), *kept]
@@ -324,7 +324,7 @@ class Checker:
         model = self.model
         return (
             f"{model.cost_names[0]}: {model.with_unit(0, model.shown(0, value))}; "
-            f"no policy within the limits is better by more than {at_most(gap, 2)}"
+            f"no policy within the limits is better by more than {rounded_up(gap, 2)}"
         )
 
     def kept_limits(self, found: Sequence[Interval]) -> list[str]:
@@ -332,13 +332,13 @@ class Checker:
         model, lines = self.model, []
         for i, (_, high) in enumerate(found[1:], start=1):
             name, tau = model.cost_names[i], self.thresholds[i - 1]
-            excess, within = high - tau, EXCESS * model.scales[i].unit(tau)
+            excess, within = high - tau, LIMIT_TOL * model.scales[i].unit(tau)
             if excess > within:
                 raise RefusedError(
                     f"the limit on {name!r} is exceeded by {as_float(excess):.3g}, tolerance {as_float(within):.3g}: "
                     f"{model.shown(i, high)} against {model.shown(i, tau)}"
                 )
-            kept = "kept" if excess <= 0 else "kept within " + model.with_unit(i, at_most(excess, 2))
+            kept = "kept" if excess <= 0 else "kept within " + model.with_unit(i, rounded_up(excess, 2))
             lines.append(f"limit on {name}, {model.limit(i)}: {kept}, at {model.with_unit(i, model.shown(i, high))}")
         return lines
 
@@ -355,10 +355,10 @@ class Checker:
             (i,) = involved
             lowest = self.thresholds[i - 1] + least[i]
             negated = model.cost_names[i] in model.negated
-            text = f"at most {at_most(-lowest, 10)}" if negated else f"at least {at_least(lowest, 10)}"
+            text = f"at most {rounded_up(-lowest, 10)}" if negated else f"at least {rounded_down(lowest, 10)}"
             return [
                 f"{model.cost_names[i]}: {model.with_unit(i, text)} under every policy; the limit is {model.limit(i)}, "
-                f"which every policy exceeds by {model.with_unit(i, at_least(least[i], 3))} or more"
+                f"which every policy exceeds by {model.with_unit(i, rounded_down(least[i], 3))} or more"
             ]
-        ways = (f"{model.cost_names[i]} by {model.with_unit(i, at_least(least[i], 3))}" for i in involved)
+        ways = (f"{model.cost_names[i]} by {model.with_unit(i, rounded_down(least[i], 3))}" for i in involved)
         return [f"every policy exceeds one of these limits at least by so much: {', '.join(ways)}"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .errors import BadInputError, RefusedError
 
 MOST_BITS = 2**19  # of a common denominator
-MOST_WORK = 3 * 10**11  # bits times entries of the model: a larger product takes more than some ten seconds
+MOST_BITS_IN_ALL = 3 * 10**11  # bits times entries of the model: a larger product takes more than some ten seconds
 LARGEST = 1.7976931348623157e308
 
 
@@ -50,7 +50,7 @@ def common_multiple(denominators: Iterable[int]) -> int:
 
 def need_short(whole: int, entries: int) -> None:
     """Refuse numbers that are too long for the size of the model."""
-    if whole.bit_length() * entries > MOST_WORK:
+    if whole.bit_length() * entries > MOST_BITS_IN_ALL:
         raise BadInputError(
             f"fractions with a common denominator of {whole.bit_length():,} bits are too long for a model of "
             f"{entries:,} transitions"

@@ -10,7 +10,7 @@ FORMAT_VERSION = 1
 UNIT_FIELDS = ("round", "counted", "levels")
 
 
-class Labels(NamedTuple):
+class ModelLabels(NamedTuple):
     """What the numbers of a model are called."""
 
     costs: list[str]
@@ -21,7 +21,7 @@ class Labels(NamedTuple):
     units: list[str]  # of the averages of the costs
 
 
-def read_labels(record: dict[str, Any], S: int, A: int, m: int) -> Labels:
+def read_labels(record: dict[str, Any], S: int, A: int, m: int) -> ModelLabels:
     """Return the labels in a record without numbers; refuse any field that is unknown."""
     for name in record:
         if name not in KNOWN:
@@ -39,7 +39,7 @@ def read_labels(record: dict[str, Any], S: int, A: int, m: int) -> Labels:
     units = _units(record.get("units"), costs)
     states = _names(record.get("state_names"), S, "state_names")
     actions = _names(record.get("action_names"), A, "action_names")
-    return Labels(costs, states, actions, floors, floors | ({costs[0]} if maximise else set()), units)
+    return ModelLabels(costs, states, actions, floors, floors | ({costs[0]} if maximise else set()), units)
 
 
 def _names(given: Any, n: int, what: str) -> list[str] | None:

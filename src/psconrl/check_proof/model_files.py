@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .arrays import Arrays, need_memory, table
 from .errors import BadInputError, shown
-from .labels import Labels, read_labels
+from .labels import ModelLabels, read_labels
 from .plain_model import PlainModel
 
 MODEL_FORMAT, MODEL_VERSION = "psconrl-cmdp", 1
@@ -24,7 +24,7 @@ SUM_OFF, SUM_EXACT = 1e-9, 1e-13  # of a distribution: what is refused, and what
 COST_OFF = 1e-9  # of the mean size of the costs by next state: largest deviation of their expectation
 
 
-class Rows(NamedTuple):
+class MatrixRows(NamedTuple):
     """A matrix (S*A, S) by rows: ``columns`` and ``values`` of row r are at ``start[r]:start[r + 1]``."""
 
     start: Any
@@ -41,9 +41,9 @@ class Given(NamedTuple):
 
     n_states: int
     n_actions: int
-    transition: Rows
+    transition: MatrixRows
     costs: list[Any]  # tables of length S * A, or None if given by next state alone
-    outcomes: list[Rows | None]  # costs by next state
+    outcomes: list[MatrixRows | None]  # costs by next state
     available: Any
     thresholds: Any  # a table by position or a mapping by name
     initial: Any
@@ -66,7 +66,7 @@ def read_model(path: Path) -> PlainModel:
 
 def npz_model(arrays: Arrays) -> PlainModel:
     """Read a model from the arrays of an ``.npz`` file."""
-    record = parsed(arrays.text("header"))
+    record = data_of(arrays.text("header"))
     if not isinstance(record, dict) or record.get("format") != MODEL_FORMAT:
         raise BadInputError(f"not a {MODEL_FORMAT} file")
     shape = arrays.header("costs").shape
@@ -76,7 +76,7 @@ def npz_model(arrays: Arrays) -> PlainModel:
     for name, wanted in {"thresholds": (q - 1,), "initial": (S,), "available": (S, A)}.items():
         if arrays.header(name).shape != wanted:
             raise BadInputError(f"{name} must have shape {wanted}")
-    outcomes: list[Rows | None] = [None] * q
+    outcomes: list[MatrixRows | None] = [None] * q
     for i in _positions(record.pop("outcome_costs", None), q):
         outcomes[i] = _npz_rows(arrays, f"outcome_costs_{i}", S, A)
     costs = arrays.numbers("costs", "<f8")
@@ -84,7 +84,7 @@ def npz_model(arrays: Arrays) -> PlainModel:
         S, A, _npz_rows(arrays, "transition", S, A), [costs[i * S * A : (i + 1) * S * A] for i in range(q)], outcomes,
         arrays.numbers("available", "|b1"), arrays.numbers("thresholds", "<f8"), arrays.numbers("initial", "<f8"),
     )  # fmt: skip
-    return model_of(given, {name: value for name, value in record.items() if name not in NUMBERS})
+    return checked_model(given, {name: value for name, value in record.items() if name not in NUMBERS})
 
 
 def _positions(given: Any, q: int) -> Sequence[int]:
@@ -96,7 +96,7 @@ def _positions(given: Any, q: int) -> Sequence[int]:
     return places
 
 
-def _npz_rows(arrays: Arrays, name: str, S: int, A: int) -> Rows:
+def _npz_rows(arrays: Arrays, name: str, S: int, A: int) -> MatrixRows:
     if name in arrays:
         if arrays.header(name).shape != (S * A, S):
             raise BadInputError(f"{name} must have shape {(S * A, S)}")
@@ -117,10 +117,10 @@ def _npz_rows(arrays: Arrays, name: str, S: int, A: int) -> Rows:
         for k in range(start[r] + 1, start[r + 1]):
             if columns[k - 1] >= columns[k]:
                 raise BadInputError(f"{name}_indices must rise in every row")
-    return Rows(start, columns, values)
+    return MatrixRows(start, columns, values)
 
 
-def _without_zeros(chunks: Iterator[Any], S: int, A: int) -> Rows:
+def _without_zeros(chunks: Iterator[Any], S: int, A: int) -> MatrixRows:
     """Return the entries of a matrix (S*A, S), stored row by row."""
     start, columns, values = array("q", [0]), array("q"), array("d")
     base = 0
@@ -134,10 +134,10 @@ def _without_zeros(chunks: Iterator[Any], S: int, A: int) -> Rows:
         need_memory(2 * 8 * len(columns), "what it unpacks to")
         base += len(chunk)
     start.extend([len(columns)] * (S * A + 1 - len(start)))
-    return Rows(start, columns, values)
+    return MatrixRows(start, columns, values)
 
 
-def parsed(text: str) -> Any:
+def data_of(text: str) -> Any:
     """Return the data of a text in JSON."""
     try:
         return json.loads(text)
@@ -148,7 +148,7 @@ def parsed(text: str) -> Any:
 def json_model(path: Path) -> PlainModel:
     """Read a model from a ``.json`` file, which may be written by hand."""
     need_memory(PARSED_BYTES * path.stat().st_size, "its text")
-    record = parsed(path.read_text(encoding="utf-8"))
+    record = data_of(path.read_text(encoding="utf-8"))
     if not isinstance(record, dict):
         raise BadInputError("a model must be a JSON object")
     if record.get("format", MODEL_FORMAT) != MODEL_FORMAT:
@@ -173,7 +173,7 @@ def json_model(path: Path) -> PlainModel:
     if not isinstance(by_next, list) or len(by_next) != len(parts):
         raise BadInputError(f"outcome_costs must be a list of {len(parts)} matrices or null")
     costs: list[Any] = []
-    outcomes: list[Rows | None] = []
+    outcomes: list[MatrixRows | None] = []
     for i, (part, matrix) in enumerate(zip(parts, by_next, strict=True)):
         cost = table(part, f"costs[{i}]")
         nested = cost.shape == (S, A, S) and matrix is None
@@ -186,10 +186,10 @@ def json_model(path: Path) -> PlainModel:
             raise BadInputError(f"outcome_costs[{i}] must have shape {(S, A, S)}")
         outcomes.append(None if found is None else found[2])
     given = Given(S, A, transition, costs, outcomes, available, record.get("thresholds"), record.get("initial"))
-    return model_of(given, {name: value for name, value in record.items() if name not in NUMBERS})
+    return checked_model(given, {name: value for name, value in record.items() if name not in NUMBERS})
 
 
-def _json_rows(given: Any, what: str, n_rows: int) -> tuple[int, int, Rows]:
+def _json_rows(given: Any, what: str, n_rows: int) -> tuple[int, int, MatrixRows]:
     """Return the numbers of states and actions, and a matrix, given as nested lists or by its entries."""
     if isinstance(given, dict):
         return _json_entries(given, what, n_rows)
@@ -203,7 +203,7 @@ def _json_rows(given: Any, what: str, n_rows: int) -> tuple[int, int, Rows]:
     return S, A, _without_zeros(iter([found.values]), S, A)
 
 
-def _json_entries(given: dict[str, Any], what: str, n_rows: int) -> tuple[int, int, Rows]:
+def _json_entries(given: dict[str, Any], what: str, n_rows: int) -> tuple[int, int, MatrixRows]:
     if given.keys() != {"shape", "entries"}:
         raise BadInputError(f"{what} must have 'shape' and 'entries'")
     shape, entries = given["shape"], given["entries"]
@@ -225,10 +225,10 @@ def _json_entries(given: dict[str, Any], what: str, n_rows: int) -> tuple[int, i
         start[i + 1] += 1
     for r in range(rows):
         start[r + 1] += start[r]
-    return S, rows // S, Rows(start, array("q", (j for _, j in places)), array("d", (x for *_, x in entries)))
+    return S, rows // S, MatrixRows(start, array("q", (j for _, j in places)), array("d", (x for *_, x in entries)))
 
 
-def model_of(given: Given, record: dict[str, Any]) -> PlainModel:
+def checked_model(given: Given, record: dict[str, Any]) -> PlainModel:
     """Return a model after checking its numbers and its names."""
     S, A = given.n_states, given.n_actions
     labels = read_labels(record, S, A, len(given.costs) - 1)
@@ -255,7 +255,7 @@ def _mask(values: Any, S: int, A: int) -> Iterator[int]:
         yield from map(int, row)
 
 
-def _distributions(given: Rows, available: bytes, A: int) -> Rows:
+def _distributions(given: MatrixRows, available: bytes, A: int) -> MatrixRows:
     """Return the rows of the available pairs, without zeros, divided by their sums if these are not one."""
     start, columns, values = array("q", [0]), array("q"), array("d")
     for r, exists in enumerate(available):
@@ -269,10 +269,10 @@ def _distributions(given: Rows, available: bytes, A: int) -> Rows:
             columns.extend(j for j, p in row if p)
             values.extend(p / divisor for p in entries if p)
         start.append(len(columns))
-    return Rows(start, columns, values)
+    return MatrixRows(start, columns, values)
 
 
-def _expected(i: int, flat: Any, by_next: Rows, transition: Rows, available: bytes) -> Any:
+def _expected(i: int, flat: Any, by_next: MatrixRows, transition: MatrixRows, available: bytes) -> Any:
     """Return expected costs: those given, if they agree with the costs by next state, or the sums, column by column."""
     result = array("d", bytes(8 * len(available)))
     for r, exists in enumerate(available):
@@ -288,7 +288,7 @@ def _expected(i: int, flat: Any, by_next: Rows, transition: Rows, available: byt
     return result if flat is None else flat
 
 
-def _thresholds(given: Any, labels: Labels) -> list[float]:
+def _thresholds(given: Any, labels: ModelLabels) -> list[float]:
     """Return thresholds by position, from a list, one number or a mapping by name."""
     names = labels.costs[1:]
     if isinstance(given, dict):
@@ -307,7 +307,7 @@ def _thresholds(given: Any, labels: Labels) -> list[float]:
     return values
 
 
-def _initial(given: Any, S: int, labels: Labels) -> list[float]:
+def _initial(given: Any, S: int, labels: ModelLabels) -> list[float]:
     """Return the initial distribution, from a state, by name or number, or a distribution."""
     if isinstance(given, str):
         if given not in (labels.states or ()):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-ROUNDING = Fraction(1, 10**6)  # of a cost: times the tolerances, that is the precision of doubles
+PRECISION_OF_COSTS = Fraction(1, 10**6)  # of a cost: times the tolerances, that is the precision of doubles
 MET = 200  # a scale is at most this many times the distance of an average from the nearer end of the range
 
 
@@ -45,7 +45,7 @@ class Scale(NamedTuple):
             return abs(self.low) or Fraction(1)
         above = max(self.high - average, self.high - self.second_high)
         met = MET * max(Fraction(0), min(average - self.low, above))
-        return max(ROUNDING * max(abs(average), self.second_low - self.low), min(extent, met))
+        return max(PRECISION_OF_COSTS * max(abs(average), self.second_low - self.low), min(extent, met))
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class PlainModel:
         return whole.hexdigest()
 
 
-def at_most(x: Fraction, digits: int) -> str:
+def rounded_up(x: Fraction, digits: int) -> str:
     """Return a number rounded up to some digits, so that a text with "at most" stays true."""
     return _rounded(x, Context(prec=digits, rounding=ROUND_CEILING))
 
 
-def at_least(x: Fraction, digits: int) -> str:
+def rounded_down(x: Fraction, digits: int) -> str:
     """Return a number rounded down to some digits."""
     return _rounded(x, Context(prec=digits, rounding=ROUND_FLOOR))
 

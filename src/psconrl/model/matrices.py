@@ -33,12 +33,12 @@ def expectation(P: Matrix, outcome: Matrix) -> Floats:
 
     Products are added in the order of the columns, so that every machine, and any other reader, finds the same doubles.
     """
-    rows, columns, chances = entries_of(P)
+    rows, columns, weights = entries_of(P)
     if isinstance(outcome, np.ndarray):
         values = outcome[rows, columns]
     else:
         values = np.asarray(outcome.tocsr()[rows, columns]).ravel()
-    return np.bincount(rows, chances * values, minlength=P.shape[0]).astype(np.float64)
+    return np.bincount(rows, weights * values, minlength=P.shape[0]).astype(np.float64)
 
 
 def entries_of(matrix: Matrix) -> tuple[Ints, Ints, Floats]:
