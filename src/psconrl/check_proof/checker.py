@@ -19,6 +19,7 @@ LIMIT_TOL = Fraction(2, 10**9)  # over a threshold
 AVERAGE_TOL = Fraction(2, 10**9)  # between a stated average and the proven one
 ROUGHER = 5  # times the tolerance of an average: that of the same average by the long-run shares
 OFF_ONE = Fraction(1, 10**9)  # largest deviation of a sum of probabilities from one, and of shares from stationarity
+LARGEST_SCALE = 2**900  # of a double, with room below its largest
 MOST_BIAS_PARTS = 64  # of a bias, each of which adds digits
 
 Mix = list[tuple[int, Fraction]]  # actions of a state with their probabilities
@@ -43,6 +44,13 @@ class Checker:
         """The common denominator of all probabilities."""
         return common_multiple({p.as_integer_ratio()[1] for p in self.model.probabilities})
 
+    def times_one(self, probabilities: Sequence[float]) -> list[int]:
+        """Return probabilities as whole numbers over their common denominator."""
+        one = self.one
+        if one < LARGEST_SCALE:  # a product with a power of two is exact
+            return [*map(int, map(float(one).__mul__, probabilities))]
+        return [n * (one // d) for n, d in map(float.as_integer_ratio, probabilities)]
+
     @cached_property
     def beta(self) -> Vector:
         """The initial distribution, up to its sum."""
@@ -53,17 +61,14 @@ class Checker:
 
         If rounding makes those of moving exceed one, they are divided by their sum.
         """
-        model = self.model
-        low, high = model.start[row], model.start[row + 1]
-        s, one = row // model.n_actions, self.one
-        columns, weights, moving = [], [], 0
-        for k in range(low, high):
-            j = model.columns[k]
-            if j != s:
-                n, d = model.probabilities[k].as_integer_ratio()
-                columns.append(j)
-                weights.append(n * (one // d))
-                moving += weights[-1]
+        low, high = self.model.start[row], self.model.start[row + 1]
+        s, one = row // self.model.n_actions, self.one
+        columns = list(self.model.columns[low:high])
+        weights = self.times_one(self.model.probabilities[low:high])
+        if s in columns:
+            at = columns.index(s)
+            del columns[at], weights[at]
+        moving = sum(weights)
         total = max(one, moving)
         if total > moving:
             columns.append(s)
