@@ -204,7 +204,7 @@ class Plan(Deployable):
     def save_proof(self, path: str | os.PathLike[str], model: CMDP) -> None:
         """Write a proof of the plan to a ``.json`` file, which can be checked without this library.
 
-        ``python check_proof.py model.npz proof.json`` checks it in exact arithmetic; that file of this package needs
+        ``python -m check_proof model.npz proof.json`` checks it in exact arithmetic; that folder of this package needs
         nothing but Python. ``psconrl verify`` does the same.
         """
         save_proof(model, self, path)
