@@ -329,7 +329,7 @@ class Checker:
         model = self.model
         return (
             f"{model.cost_names[0]}: {model.with_unit(0, model.shown(0, value))}; "
-            f"no policy within the limits is better by more than {rounded_up(gap, 2)}"
+            f"no policy within the limits is better by more than {model.with_unit(0, rounded_up(gap, 2))}"
         )
 
     def kept_limits(self, found: Sequence[Interval]) -> list[str]:

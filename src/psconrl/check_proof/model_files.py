@@ -21,6 +21,7 @@ NUMBERS = ("transition", "costs", "thresholds", "initial", "available", "outcome
 PARSED_BYTES = 20  # of memory per byte of JSON, at worst
 LARGEST_COST = 1e100
 SUM_OFF, SUM_EXACT = 1e-9, 1e-13  # of a distribution: what is refused, and what is divided by the sum
+ZEROS = bytes(8 * 512)
 COST_OFF = 1e-9  # of the mean size of the costs by next state: largest deviation of their expectation
 
 
@@ -124,17 +125,23 @@ def _without_zeros(chunks: Iterator[Any], S: int, A: int) -> MatrixRows:
     """Return the entries of a matrix (S*A, S), stored row by row."""
     start, columns, values = array("q", [0]), array("q"), array("d")
     base = 0
-    for chunk in chunks:
-        for k in (k for k, x in enumerate(chunk) if x != 0.0):
-            row, column = divmod(base + k, S)
-            while len(start) <= row:
-                start.append(len(columns))
-            columns.append(column)
-            values.append(chunk[k])
+    for block in blocks_of(chunks):
+        for k, x in enumerate(block) if block.tobytes() != ZEROS else ():
+            if x != 0.0:
+                row, column = divmod(base + k, S)
+                while len(start) <= row:
+                    start.append(len(columns))
+                columns.append(column)
+                values.append(x)
         need_memory(2 * 8 * len(columns), "what it unpacks to")
-        base += len(chunk)
+        base += len(block)
     start.extend([len(columns)] * (S * A + 1 - len(start)))
     return MatrixRows(start, columns, values)
+
+
+def blocks_of(chunks: Iterator[Any]) -> Iterator[Any]:
+    """Yield arrays in parts of the length of ``ZEROS``; a part of zeros is passed over at once."""
+    return (chunk[k : k + len(ZEROS) // 8] for chunk in chunks for k in range(0, len(chunk), len(ZEROS) // 8))
 
 
 def data_of(text: str) -> Any:

@@ -1,5 +1,12 @@
-"""Sentences on what a certificate proves, with the absolute tolerances that applied, in the units of the costs."""
+"""Sentences on what a certificate proves, with the absolute tolerances that applied, in the units of the costs.
 
+Gaps and excesses are rounded up, so that the printed sentence is true and not only the number behind it.
+"""
+
+import math
+from fractions import Fraction
+
+from psconrl.check_proof.plain_model import rounded_up
 from psconrl.model.names import Names
 from psconrl.planning.proof import Certificate, Status
 
@@ -21,10 +28,14 @@ def proven(status: Status, proof: Certificate, names: Names) -> tuple[str, ...]:
         return ("nothing is proven: the certificate does not hold",)
     if status is Status.INFEASIBLE:
         return (f"no policy meets all limits: margin {proof.margin:.2g}, which counts from {proof.tolerance:.2g} on",)
-    gap = names.units.with_unit(f"{max(proof.gap, 0.0):.2g}", objective)
+    gap = names.units.with_unit(_at_most(max(float(proof.gap), 0.0)), objective)
     judged = f" (tolerance {proof.tolerance:.2g})" if status is Status.OPTIMAL else ""
     lines = [f"{objective}: no policy within the limits is better by more than {gap}{judged}"]
     for name, excess, allowed in zip(names.costs[1:], proof.excess, proof.limit_tolerances, strict=True):
-        within = "" if excess <= 0 else f" within {names.units.with_unit(f'{excess:.2g}', name)}"
+        within = "" if excess <= 0 else f" within {names.units.with_unit(_at_most(float(excess)), name)}"
         lines.append(f"limit on {name}: kept{within} (tolerance {names.units.with_unit(f'{allowed:.2g}', name)})")
     return tuple(lines)
+
+
+def _at_most(x: float) -> str:
+    return rounded_up(Fraction(str(x)), 2) if math.isfinite(x) else str(x)
