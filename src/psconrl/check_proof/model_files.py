@@ -5,11 +5,12 @@ Both readers accept the same files, and find the same transitions and costs in t
 
 import json
 import math
+import os
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from .arrays import Arrays, need_memory, table
 from .errors import BadInputError, shown
@@ -54,15 +55,13 @@ def read_model(path: Path) -> PlainModel:
     """Read a model."""
     if path.suffix not in (".npz", ".json"):
         raise BadInputError("a model file must end in .npz or .json")
-    try:
-        if path.suffix == ".json":
-            return json_model(path)
-        with path.open("rb") as f:
-            return npz_model(Arrays(f))
-    except (BadInputError, OSError):
-        raise
-    except Exception as error:  # zip, zlib and the parser of headers each raise their own errors
-        raise BadInputError(f"truncated, or not a {MODEL_FORMAT} file ({type(error).__name__})") from None
+    with path.open("rb") as f:
+        try:
+            return json_model(f) if path.suffix == ".json" else npz_model(Arrays(f))
+        except BadInputError:
+            raise
+        except Exception as error:  # zip, zlib and the parser of headers each raise their own errors
+            raise BadInputError(f"truncated, or not a {MODEL_FORMAT} file ({type(error).__name__})") from None
 
 
 def npz_model(arrays: Arrays) -> PlainModel:
@@ -152,10 +151,11 @@ def data_of(text: str) -> Any:
         raise BadInputError(f"not valid JSON ({error})") from None
 
 
-def json_model(path: Path) -> PlainModel:
-    """Read a model from a ``.json`` file, which may be written by hand."""
-    need_memory(PARSED_BYTES * path.stat().st_size, "its text")
-    record = data_of(path.read_text(encoding="utf-8"))
+def json_model(f: IO[bytes]) -> PlainModel:
+    """Read a model from an open ``.json`` file, which may be written by hand."""
+    need_memory(PARSED_BYTES * f.seek(0, os.SEEK_END), "its text")
+    f.seek(0)
+    record = data_of(f.read().decode())
     if not isinstance(record, dict):
         raise BadInputError("a model must be a JSON object")
     if record.get("format", MODEL_FORMAT) != MODEL_FORMAT:
