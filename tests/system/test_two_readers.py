@@ -64,6 +64,9 @@ ACCEPTED = {
     "entries in any order": {"transition": SPARSE | {"entries": SPARSE["entries"][::-1]}, "costs": [[[1], [2]]]},
     "costs by next state": {"transition": P, "costs": [BY_NEXT]},
     "outcome costs": {"transition": P, "costs": [EXPECTED], "outcome_costs": [BY_NEXT]},
+    "outcome costs alone": {"transition": P, "costs": [None], "outcome_costs": [BY_NEXT]},
+    "outcome costs of one": {"transition": P, "costs": [COST, None], "outcome_costs": [None, BY_NEXT]}
+    | {"thresholds": [1]},
     "one threshold": {"transition": P, "costs": [COST, COST], "thresholds": 1},
     "thresholds by name": {"transition": P, "costs": [COST, COST], "thresholds": {"cost 1": 1}},
     "a quantity": {"transition": P, "costs": [COST, COST], "cost_names": ["a", "b"], "at_least": ["b"]}
@@ -88,6 +91,7 @@ REFUSED = {
     "entry twice": {"transition": SPARSE | {"entries": [[0, 1, 0.5], [0, 1, 0.5], [1, 0, 1]]}, "costs": [[[1], [2]]]},
     "other expectation": {"transition": P, "costs": [COST], "outcome_costs": [BY_NEXT]},
     "both forms": {"transition": P, "costs": [BY_NEXT], "outcome_costs": [BY_NEXT]},
+    "no costs": {"transition": P, "costs": [None]},
     "fewer outcome costs": {"transition": P, "costs": [COST, COST], "outcome_costs": [BY_NEXT]},
     "huge cost": {"transition": P, "costs": [[[0, 1e101], [0, 0]]]},
     "not a number": {"transition": P, "costs": [[[0, float("nan")], [0, 0]]]},

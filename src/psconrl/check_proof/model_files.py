@@ -182,11 +182,11 @@ def json_model(f: IO[bytes]) -> PlainModel:
     costs: list[Any] = []
     outcomes: list[MatrixRows | None] = []
     for i, (part, matrix) in enumerate(zip(parts, by_next, strict=True)):
-        cost = table(part, f"costs[{i}]")
-        nested = cost.shape == (S, A, S) and matrix is None
-        if cost.shape != (S, A) and not nested:
+        cost = None if part is None and matrix is not None else table(part, f"costs[{i}]")
+        nested = cost is not None and cost.shape == (S, A, S) and matrix is None
+        if cost is not None and cost.shape != (S, A) and not nested:
             raise BadInputError(f"costs[{i}] must have shape {(S, A)}, or {(S, A, S)} without outcome_costs[{i}]")
-        costs.append(None if nested else cost.values)
+        costs.append(None if cost is None or nested else cost.values)
         by_next_state = part if nested else matrix
         found = None if by_next_state is None else _json_rows(by_next_state, f"outcome_costs[{i}]", S * A)
         if found is not None and found[:2] != (S, A):

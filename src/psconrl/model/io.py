@@ -209,7 +209,8 @@ def _build(record: dict[str, Any]) -> CMDP:
 def _with_costs(transition: Any, costs: Any, by_next: Any, given: dict[str, Any]) -> CMDP:
     """Build a model from tables (S, A) of costs, and those by next state where there are any.
 
-    A table of the latter's expectation is taken as it is, so that a model reads back as the same bits; it must agree.
+    A table of the latter's expectation is taken as it is, so that a model reads back as the same bits; it must agree. A
+    file that was written by hand may have None in its place.
     """
     tables = list(costs) if isinstance(costs, list | np.ndarray) else []
     outcomes = [None] * len(tables) if by_next is None else by_next
@@ -218,12 +219,12 @@ def _with_costs(transition: Any, costs: Any, by_next: Any, given: dict[str, Any]
     rows = int(np.prod(np.shape(transition)[:-1]))
     parts: list[Any] = []
     for i, (table, outcome) in enumerate(zip(tables, outcomes, strict=True)):
-        levels = np.ndim(as_floats(table, f"costs[{i}]"))
+        levels = 2 if table is None and outcome is not None else np.ndim(as_floats(table, f"costs[{i}]"))
         if levels not in (2, 3) or (levels == 3 and outcome is not None):
             raise ModelError(f"costs[{i}] must have shape (S, A), or (S, A, S) without outcome_costs[{i}]")
         parts.append(table if outcome is None else _matrix_from_json(outcome, f"outcome_costs[{i}]", rows))
     model = CMDP(transition, parts, **given)
-    stated = {i: tables[i] for i, outcome in enumerate(outcomes) if outcome is not None}
+    stated = {i: tables[i] for i, outcome in enumerate(outcomes) if outcome is not None and tables[i] is not None}
     return model if not stated else model.with_expected_costs(stated)
 
 
