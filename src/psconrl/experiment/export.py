@@ -57,7 +57,7 @@ def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
         limits = columns.numbers(columns.json(thresholds, f"thresholds {where}"), f"thresholds {where}")
         best = columns.numbers(columns.json(optimum, f"optimum {where}"), f"optimum {where}")
         targets = [best[0] if best else None, *limits]
-        rows = store.points(run)
+        rows = store.series(run).points
         columns.points(rows, f"checkpoints {where}", len(targets))
         for t, i, total, strong, largest in rows:
             target = None if targets[i] is None else t * targets[i]
