@@ -1,7 +1,7 @@
 """Checksums of what is stored: SHA-256 of values, each with its type and its length.
 
-They notice accidents: a flipped digit, a lost row, an edit by hand. They are no protection from forgery, since whoever
-changes a number on purpose can calculate the checksum again.
+They detect accidents: a flipped digit, a lost row, an edit by hand. They do not detect forgery, since anyone can
+calculate the checksum of what they have changed.
 """
 
 import hashlib
@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-DIGITS = 64  # of a checksum
-_MODULUS = 16**DIGITS
+_MODULUS = 2**256
 # How the numbers of a table are packed, by type; nothing is a zero byte.
 _PACKED = {int: "q", float: "d", type(None): "x"}
 
@@ -56,7 +55,7 @@ def _shifted(before: str, change: int) -> str:
         start = int(before or "0", 16)
     except ValueError:  # the sum itself was changed, and stays wrong
         start = 0
-    return f"{(start + change) % _MODULUS:0{DIGITS}x}"
+    return f"{(start + change) % _MODULUS:064x}"
 
 
 def _encoded(value: Any) -> tuple[str, bytes]:

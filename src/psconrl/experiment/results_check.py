@@ -24,6 +24,7 @@ class Change(NamedTuple):
     """A part of a results file that is not as it was written."""
 
     part: str  # for messages
+    experiment: Any = None  # that it belongs to; None if to the whole file
     table: str = ""
     row: int = 0  # its number in the table
 
@@ -59,13 +60,13 @@ def sum_of_meta(meta: dict[Any, Any]) -> str:
     return sum_of((key, value) for key, value in meta.items() if key != SUM_OF_META)
 
 
-def changes(query: Query, with_series: bool) -> list[Change]:
+def changed_parts(query: Query, with_series: bool) -> list[Change]:
     """Return what is not as it was written; the series of the runs only if wanted, since they are long."""
     found = [*_changed_indexes(query), *_changed_experiments(query), *_changed_runs(query, with_series)]
     return [*found, *_changed_sums(query)]
 
 
-def summary(found: Sequence[Change]) -> str:
+def named(found: Sequence[Change]) -> str:
     """Name the changed parts: some of them, if there are many."""
     parts = list(dict.fromkeys(change.part for change in found))
     more = len(parts) - MOST_SHOWN
@@ -83,7 +84,7 @@ def _changed_experiments(query: Query) -> Iterator[Change]:
     rows = query(f"SELECT rowid, checksum, {EXPERIMENT_COLUMNS} FROM experiments ORDER BY position")
     for row, written, name, *columns in rows:
         if checksum([name, *columns]) != written:
-            yield Change(f"facts and model of {_shown(name)}", "experiments", row)
+            yield Change(f"facts and model of {_shown(name)}", name, "experiments", row)
 
 
 def _changed_runs(query: Query, with_series: bool) -> Iterator[Change]:
@@ -91,7 +92,7 @@ def _changed_runs(query: Query, with_series: bool) -> Iterator[Change]:
     for run, series, written, experiment, label, replicate, *columns in rows:
         if checksum([*columns, series]) != written or (with_series and checksum(read_series(query, run)) != series):
             part = f"{_shown(experiment)}, {_shown(label)}, run {_shown(replicate)}"
-            yield Change(part, "runs", run)
+            yield Change(part, experiment, "runs", run)
 
 
 def _changed_sums(query: Query) -> Iterator[Change]:
@@ -106,9 +107,9 @@ def _changed_sums(query: Query) -> Iterator[Change]:
     known = {name for (name,) in query("SELECT name FROM experiments")}
     for name in dict.fromkeys([*rows, *sorted(written)]):
         if sum_of(rows[name]) != meta.get(f"{SUM_OF_RUNS}{name}"):
-            yield Change(f"the list of runs of {_shown(name)}")
+            yield Change(f"the list of runs of {_shown(name)}", name)
         elif rows[name] and name not in known:
-            yield Change(f"facts and model of {_shown(name)}")
+            yield Change(f"facts and model of {_shown(name)}", name)
 
 
 def _shown(value: Any) -> str:

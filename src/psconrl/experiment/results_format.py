@@ -71,14 +71,12 @@ def opened(path: Path, how: str = "") -> sqlite3.Connection:
     return connection
 
 
-def make_writable(path: Path) -> None:
-    """Create the tables, if the file has none; an error if it cannot be written."""
+def create_if_empty(path: Path) -> None:
+    """Create the tables, if the file has none."""
     with clear_errors(path):
         connection = _connected(path)
         try:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.rollback()
                 return
             connection.execute("PRAGMA journal_mode = WAL")
             facts = [("format", FORMAT), ("schema", str(SCHEMA_VERSION))]

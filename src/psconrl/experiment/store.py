@@ -1,7 +1,7 @@
 """Storage of results in one SQLite file: runs, checkpoints, provenance. Its tables: ``experiment.results_format``.
 
 A finished run is one transaction, so a crash loses at most the runs in progress. Write-ahead logging lets other
-programs read while a sweep writes. Whatever is written has a checksum, and whoever reads it checks that.
+programs read while a sweep writes. All that is written has checksums, which are checked when it is read.
 """
 
 import json
@@ -22,14 +22,14 @@ from psconrl.experiment.job import Job, Result
 from psconrl.experiment.results_check import (
     Change,
     Series,
-    changes,
+    changed_parts,
     experiment_checksum,
+    named,
     read_meta,
     read_series,
     run_checksum,
     sum_of_meta,
     sum_of_runs,
-    summary,
 )
 from psconrl.experiment.results_format import (
     EXPERIMENT_COLUMNS,
@@ -37,7 +37,7 @@ from psconrl.experiment.results_format import (
     SUM_OF_META,
     SUM_OF_RUNS,
     clear_errors,
-    make_writable,
+    create_if_empty,
     opened,
 )
 from psconrl.file_lock import held
@@ -75,10 +75,11 @@ class Store:
             return self.connection.execute(sql, parameters).fetchall()
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self, with_series: bool = False) -> Iterator[None]:
         """Read the file as it is now, even if a sweep adds to it meanwhile; an error if it was changed since written.
 
-        The series of runs are checked as they are read. A snapshot within another one is the same.
+        ``series`` checks what it returns; ``with_series`` checks all runs, for queries of their checkpoints. A snapshot
+        within another one is the same.
         """
         if self.connection.in_transaction:
             yield
@@ -86,7 +87,7 @@ class Store:
         with clear_errors(self.path):
             self.connection.execute("BEGIN")
         try:
-            if self.changes(with_series=False):
+            if self.changed_parts(with_series):
                 self._refuse()
             yield
         finally:
@@ -99,10 +100,10 @@ class Store:
             self._refuse()
         return found
 
-    def changes(self, with_series: bool) -> list[Change]:
+    def changed_parts(self, with_series: bool) -> list[Change]:
         """Return what is not as it was written."""
         with self._any_text():
-            return changes(self.query, with_series)
+            return changed_parts(self.query, with_series)
 
     @contextmanager
     def _any_text(self) -> Iterator[None]:
@@ -115,7 +116,7 @@ class Store:
 
     def _refuse(self) -> NoReturn:
         raise StoreError(
-            f"{self.path}: was changed since it was written: {summary(self.changes(with_series=True))}. Repeat its "
+            f"{self.path}: was changed since it was written: {named(self.changed_parts(with_series=True))}. Repeat its "
             "sweep, which makes these again, or take an older copy"
         )
 
@@ -133,9 +134,10 @@ class Store:
         if not target.parent.is_dir():
             raise StoreError(f"{target}: folder {str(target.parent)!r} does not exist")
         with _only_writer(target):
-            make_writable(target)
+            create_if_empty(target)
             store = Writer(target)
             try:
+                store.need_writable()
                 yield store
             finally:
                 store.close()
@@ -143,6 +145,12 @@ class Store:
 
 class Writer(Store):
     """A results file, open for one sweep."""
+
+    def need_writable(self) -> None:
+        """Raise an error if the file can only be read."""
+        with clear_errors(self.path):
+            self.connection.execute("UPDATE meta SET value = value")
+            self.connection.rollback()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -198,9 +206,9 @@ class Writer(Store):
     def mend(self, experiments: Collection[str], hashes: set[str]) -> str:
         """Remove what was changed since it was written, for the sweep of these experiments and runs to make again.
 
-        What belongs to other experiments stays, for their own sweeps. Returns what was removed or written again, in words.
+        What belongs to other experiments stays, for their own sweeps. Returns in words what was removed or written again.
         """
-        found = self.changes(with_series=True)
+        found = self.changed_parts(with_series=True)
         if not found:
             return ""
         with self._transaction(), self._any_text():
@@ -211,24 +219,23 @@ class Writer(Store):
                 self._put({f"{SUM_OF_RUNS}{name}": sum_of_runs(self.query, name)})
             row = (SUM_OF_META, sum_of_meta(read_meta(self.query)))
             self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
-        left = self.changes(with_series=True)
-        return summary([change for change in found if change not in left])
+        left = self.changed_parts(with_series=True)
+        return named([change for change in found if change.experiment in experiments or change not in left])
 
     def _remove_runs(self, found: list[Change], experiments: Collection[str], hashes: set[str]) -> None:
         known = {name for (name,) in self.query("SELECT name FROM experiments")}
-        for run in (change.row for change in found if change.table == "runs"):
-            ((name, key),) = self.query("SELECT experiment, hash FROM runs WHERE id = ?", (run,))
-            if name in experiments or key in hashes or name not in known:
-                self._delete(run)
+        for change in (change for change in found if change.table == "runs"):
+            ((key,),) = self.query("SELECT hash FROM runs WHERE id = ?", (change.row,))
+            if change.experiment in experiments or key in hashes or change.experiment not in known:
+                self._delete(change.row)
         for table in ("checkpoints", "probes"):  # of runs that were deleted by hand: a new run may get their number
             self.connection.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)")
 
     def _remove_experiments(self, found: list[Change], experiments: Collection[str]) -> None:
         used = {name for (name,) in self.query("SELECT experiment FROM runs")}
-        for row in (change.row for change in found if change.table == "experiments"):
-            ((name,),) = self.query("SELECT name FROM experiments WHERE rowid = ?", (row,))
-            if name in experiments or name not in used:
-                self.connection.execute("DELETE FROM experiments WHERE rowid = ?", (row,))
+        for change in (change for change in found if change.table == "experiments"):
+            if change.experiment in experiments or change.experiment not in used:
+                self.connection.execute("DELETE FROM experiments WHERE rowid = ?", (change.row,))
 
     def _insert(self, table: str, columns: str, values: tuple[Any, ...]) -> int:
         places = ", ".join("?" * len(values))
