@@ -29,7 +29,7 @@ class AtOnce(Executor):
 
 def content(path):
     """All results of a file in a canonical order: these must be equal however the runs were made."""
-    with Store(path) as store:
+    with Store(path) as store, store.snapshot(with_series=True):  # an error if a checksum does not hold
         runs = store.query(
             "SELECT id, hash, experiment, label, replicate, status, horizon, job, thresholds, optimum, summary, current"
             " FROM runs ORDER BY hash"

@@ -124,6 +124,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path, results):
     with Store(path) as store:
         assert len(store.finished()) >= 1
         assert store.query("PRAGMA integrity_check") == [("ok",)]
+        assert store.changed_parts(with_series=True) == []
 
 
 def test_a_read_only_file_is_an_error_at_once(tmp_path, results, monkeypatch):

@@ -1,13 +1,12 @@
 """Whether a results file is as it was written: every run, every experiment, and what belongs to the file as a whole."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from psconrl.experiment.checksum import checksum, sum_of
 from psconrl.experiment.results_format import EXPERIMENT_COLUMNS, RUN_COLUMNS, SUM_OF_META, SUM_OF_RUNS
 
-MOST_SHOWN = 3  # changes in one message
 MOST_CHARACTERS = 60  # of a name in a message
 
 Query = Callable[..., list[tuple[Any, ...]]]
@@ -64,13 +63,6 @@ def changed_parts(query: Query, with_series: bool) -> list[Change]:
     """Return what is not as it was written; the series of the runs only if wanted, since they are long."""
     found = [*_changed_indexes(query), *_changed_experiments(query), *_changed_runs(query, with_series)]
     return [*found, *_changed_sums(query)]
-
-
-def named(found: Sequence[Change]) -> str:
-    """Name the changed parts: some of them, if there are many."""
-    parts = list(dict.fromkeys(change.part for change in found))
-    more = len(parts) - MOST_SHOWN
-    return "; ".join(parts[:MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _changed_indexes(query: Query) -> Iterator[Change]:

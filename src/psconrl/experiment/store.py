@@ -7,7 +7,7 @@ programs read while a sweep writes. All that is written has checksums, which are
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from psconrl.errors import StoreError
-from psconrl.experiment.checksum import checksum, difference_of, sum_of
+from psconrl.experiment.checksum import changed_error, checksum, difference_of, named, sum_of
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
 from psconrl.experiment.results_check import (
@@ -24,7 +24,6 @@ from psconrl.experiment.results_check import (
     Series,
     changed_parts,
     experiment_checksum,
-    named,
     read_meta,
     read_series,
     run_checksum,
@@ -115,10 +114,8 @@ class Store:
             self.connection.text_factory = str
 
     def _refuse(self) -> NoReturn:
-        raise StoreError(
-            f"{self.path}: was changed since it was written: {named(self.changed_parts(with_series=True))}. Repeat its "
-            "sweep, which makes these again, or take an older copy"
-        )
+        parts = _parts(self.changed_parts(with_series=True))
+        raise changed_error(self.path, parts, "Repeat its sweep, which makes these again")
 
     def finished(self) -> set[str]:
         """Return the hashes of the finished runs, which are not run again. Failed runs are retried."""
@@ -206,7 +203,8 @@ class Writer(Store):
     def mend(self, experiments: Collection[str], hashes: set[str]) -> str:
         """Remove what was changed since it was written, for the sweep of these experiments and runs to make again.
 
-        What belongs to other experiments stays, for their own sweeps. Returns in words what was removed or written again.
+        What belongs to other experiments stays, for their own sweeps. Returns what was removed or written again, in
+        words.
         """
         found = self.changed_parts(with_series=True)
         if not found:
@@ -220,7 +218,7 @@ class Writer(Store):
             row = (SUM_OF_META, sum_of_meta(read_meta(self.query)))
             self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
         left = self.changed_parts(with_series=True)
-        return named([change for change in found if change.experiment in experiments or change not in left])
+        return named(_parts(change for change in found if change.experiment in experiments or change not in left))
 
     def _remove_runs(self, found: list[Change], experiments: Collection[str], hashes: set[str]) -> None:
         known = {name for (name,) in self.query("SELECT name FROM experiments")}
@@ -266,6 +264,11 @@ class Writer(Store):
 
     def _value(self, key: str) -> str:
         return read_meta(self.query).get(key, "")
+
+
+def _parts(found: Iterable[Change]) -> list[str]:
+    """Return what was changed, in words; a run may be in the list for two reasons."""
+    return list(dict.fromkeys(change.part for change in found))
 
 
 def _points(result: Result) -> Iterator[tuple[Any, ...]]:
