@@ -21,11 +21,18 @@ if sys.platform == "win32":
             msvcrt.locking(f.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError as error:
             raise BlockingIOError(error.errno, error.strerror) from None
+
+    def _unlock(f: IO[bytes]) -> None:
+        f.seek(0)
+        msvcrt.locking(f.fileno(), msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
     def _lock_at_once(f: IO[bytes]) -> None:
         fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(f: IO[bytes]) -> None:
+        fcntl.flock(f, fcntl.LOCK_UN)  # closing is not enough while a process that was just forked has the file
 
 
 _open_files: set[IO[bytes]] = set()
@@ -40,15 +47,19 @@ def held(path: Path) -> Iterator[None]:
         _open_files.add(f)
     try:
         _lock_at_once(f)
-        yield
+        try:
+            yield
+        finally:
+            if not f.closed:  # in a forked process it is closed, and the lock is its parent's
+                _unlock(f)
     finally:
         with _changing:
             _open_files.discard(f)
-            f.close()  # this releases the lock
+            f.close()
 
 
 def _leave_to_parent() -> None:
-    """Close the files in a forked child: a lock is released when all processes that share its file have closed it."""
+    """Close the files in a forked child: a lock outlives its process while another one has the file open."""
     for f in _open_files:
         f.close()
     _open_files.clear()

@@ -28,6 +28,14 @@ class Change(NamedTuple):
     row: int = 0  # its number in the table
 
 
+META = Change("the table meta")
+# Rows of meta that no sweep writes again: the format, and the sums over the runs of experiments.
+NEEDED_IN_META = (
+    f"key IN ('format', 'schema') OR key LIKE '{SUM_OF_RUNS}%' AND substr(key, {len(SUM_OF_RUNS) + 1}) IN"
+    " (SELECT name FROM experiments UNION SELECT experiment FROM runs)"
+)
+
+
 def read_series(query: Query, run: int) -> Series:
     """Return what a run has recorded."""
     points = "SELECT round, cost, total, strong, largest FROM checkpoints WHERE run = ? ORDER BY round, cost"
@@ -91,7 +99,7 @@ def _changed_sums(query: Query) -> Iterator[Change]:
     """Yield the sets of rows of which some were removed, added or hidden."""
     meta = read_meta(query)
     if sum_of_meta(meta) != meta.get(SUM_OF_META):
-        yield Change("the table meta")
+        yield META
     rows = defaultdict(list)
     for experiment, *row in query("SELECT experiment, hash, checksum, current FROM runs"):
         rows[experiment].append(row)

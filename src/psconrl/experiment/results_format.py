@@ -101,6 +101,8 @@ def clear_errors(path: Path) -> Iterator[None]:
             reason = f"cannot be written ({reason})"
         elif "not a database" in reason:
             reason = "is not a results file (no SQLite file at all)"
+        elif "malformed" in reason:
+            reason = f"damaged ({reason}); take an older copy, or run its sweep into a new file"
         elif "locked" in reason:
             reason = "is locked by another program; close it and run the same again"
         raise StoreError(f"{path}: {reason}") from None
@@ -115,7 +117,8 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")  # the file's schema may not call functions with side effects
     kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type <> 'index'"))
     tables = {name for name, kind in kinds.items() if kind == "table"}
-    meta = dict(connection.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
+    facts = "SELECT key, value FROM meta WHERE key IN ('format', 'schema')"
+    meta = dict(connection.execute(facts)) if "meta" in tables else {}
     if meta.get("format") != FORMAT:
         raise StoreError(f"{path}: is an SQLite file, but not a results file of psconrl; choose another name")
     if "trigger" in kinds.values() or not tables.issuperset(TABLES):

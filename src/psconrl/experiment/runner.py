@@ -80,7 +80,7 @@ def run_sweep(
         planned = {
             f"planned {name}": Counter(j.label for j in hashes.values() if j.experiment == name) for name in names
         }
-        known_title = dict(store.query("SELECT key, value FROM meta")).get("title")
+        known_title = "".join(text for (text,) in store.query("SELECT value FROM meta WHERE key = 'title'"))
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
         store.note({"title": named} | {key: json.dumps(value) for key, value in (orders | planned).items()})
         outcome.hidden = store.select(names, set(hashes))

@@ -20,6 +20,8 @@ from psconrl.experiment.checksum import changed_error, checksum, difference_of, 
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
 from psconrl.experiment.results_check import (
+    META,
+    NEEDED_IN_META,
     Change,
     Series,
     changed_parts,
@@ -210,15 +212,24 @@ class Writer(Store):
         if not found:
             return ""
         with self._transaction(), self._any_text():
-            self.connection.execute("REINDEX")
+            self._repair_indexes(found)
+            found = list(dict.fromkeys(found + self.changed_parts(with_series=True)))  # what indexes did not lead to
             self._remove_runs(found, experiments, hashes)
             self._remove_experiments(found, experiments)
             for name in experiments:
                 self._put({f"{SUM_OF_RUNS}{name}": sum_of_runs(self.query, name)})
+            if META in found:
+                self.connection.execute(f"DELETE FROM meta WHERE NOT ({NEEDED_IN_META})")
             row = (SUM_OF_META, sum_of_meta(read_meta(self.query)))
             self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
         left = self.changed_parts(with_series=True)
         return named(_parts(change for change in found if change.experiment in experiments or change not in left))
+
+    def _repair_indexes(self, found: list[Change]) -> None:
+        """Repair the indexes; an error if a table is damaged, since rows could then not be found and replaced."""
+        self.connection.execute("REINDEX")
+        if self.query("PRAGMA integrity_check") != [("ok",)]:
+            raise changed_error(self.path, _parts(found), "A sweep cannot repair its tables: run it into a new file")
 
     def _remove_runs(self, found: list[Change], experiments: Collection[str], hashes: set[str]) -> None:
         known = {name for (name,) in self.query("SELECT name FROM experiments")}
@@ -263,7 +274,8 @@ class Writer(Store):
             self.connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [row, (SUM_OF_META, total)])
 
     def _value(self, key: str) -> str:
-        return read_meta(self.query).get(key, "")
+        found = self.query("SELECT value FROM meta WHERE key = ?", (key,))
+        return found[0][0] if found else ""
 
 
 def _parts(found: Iterable[Change]) -> list[str]:
