@@ -106,7 +106,9 @@ CHANGES = {
     ),
     "a run hidden": ([f"UPDATE runs SET current = 0 WHERE id = {RUN}"], LIST, 0),
     "a run lost": ([f"DELETE FROM runs WHERE id = {RUN}"], LIST, 1),
-    "a run and its series lost": ([f"DELETE FROM checkpoints WHERE run = {RUN}", f"DELETE FROM runs WHERE id = {RUN}"], LIST, 1),
+    "a run and its series lost": (
+        [f"DELETE FROM checkpoints WHERE run = {RUN}", f"DELETE FROM runs WHERE id = {RUN}"], LIST, 1,
+    ),
     "all runs lost": (["DELETE FROM runs"], f"the list of runs of other; {LIST}", 6),
     "facts": (
         ["UPDATE experiments SET facts = replace(facts, '0.775', '0.785') WHERE name = 'small'"],
@@ -188,6 +190,15 @@ def test_an_index_that_leads_to_fewer_runs_is_noticed(results, jobs, whole):
     assert content(results) == content(whole)
 
 
+def test_a_schema_whose_name_was_changed_is_not_found_by_the_index(results):
+    """Otherwise a sweep, which repairs indexes, would leave a file without a schema."""
+    content_ = results.read_bytes()
+    place = content_.index(b"schema2")
+    results.write_bytes(content_[:place] + b"schemb" + content_[place + 6 :])
+    with pytest.raises(StoreError, match="damaged"), Store.writer(results):
+        pass
+
+
 def read_all(path, folder):
     """Everything that reports show, and the exported tables."""
     with Store(path) as store:
@@ -197,28 +208,41 @@ def read_all(path, folder):
     return tables, page, [(e.name, repr(e.facts), sorted(e.curves)) for e in found]
 
 
+def flips(content, rng, number, old):
+    """Yield the content with one bit flipped, where it is not zero: elsewhere pages are mostly empty."""
+    for k in rng.choice(np.flatnonzero(np.frombuffer(content, dtype=np.uint8)), number, replace=False):
+        flipped = bytearray(content)
+        flipped[k] ^= 1 << int(rng.integers(8))
+        for file in old.parent.glob(f"{old.name}*"):
+            file.unlink()
+        old.write_bytes(flipped)
+        yield k
+
+
 @pytest.mark.usefixtures("no_maps")
 def test_no_bit_of_the_file_changes_a_result_in_silence(results, tmp_path, full):
     """A flipped bit leads to an error, or to exactly what was read before."""
     before = read_all(results, tmp_path / "tables")
-    original = results.read_bytes()
-    rng = np.random.default_rng(1)
-    used = [k for k in range(len(original)) if original[k]]  # elsewhere the pages are mostly empty
-    noticed = 0
-    for k in rng.choice(used, 2000 if full else 150, replace=False):
-        flipped = bytearray(original)
-        flipped[k] ^= 1 << int(rng.integers(8))
-        for old in tmp_path.glob("r.db*"):
-            old.unlink()
-        results.write_bytes(flipped)
+    messages = []
+    for k in flips(results.read_bytes(), np.random.default_rng(1), 2000 if full else 150, results):
         try:
-            found = read_all(results, tmp_path / "tables")
+            assert read_all(results, tmp_path / "tables") == before, k
         except PsconrlError as error:
-            noticed += 1
-            assert len(str(error).splitlines()) == 1
-        else:
-            assert found == before, k
-    assert noticed > 100
+            messages.append(str(error))
+    assert len(messages) > 100
+    assert all(len(message.splitlines()) == 1 for message in messages)
+
+
+def test_a_sweep_makes_everything_good_after_any_flipped_bit_or_refuses(results, jobs, full):
+    before = content(results)
+    mended = 0
+    for k in flips(results.read_bytes(), np.random.default_rng(2), 500 if full else 50, results):
+        try:
+            mended += run_sweep(jobs, results, executor=AtOnce()).mended != ""
+        except PsconrlError:
+            continue
+        assert content(results) == before, k
+    assert mended > 20
 
 
 def test_numbers_that_sqlite_stores_otherwise_have_checksums_that_hold(tmp_path, jobs):

@@ -1,4 +1,4 @@
-"""One writer of a results file at a time, and always one: among processes and threads, after a kill, and after a fork."""
+"""One writer of a results file at a time, and always one: among processes and threads, after a kill or a fork."""
 
 import os
 import subprocess
@@ -143,7 +143,7 @@ def test_a_writer_that_raises_lets_the_next_one_in(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_an_error_at_once(tmp_path):
     (tmp_path / "r.db.psconrl-lock").mkdir()
-    with pytest.raises(StoreError, match="r.db: cannot be written"), Store.writer(tmp_path / "r.db"):
+    with pytest.raises(StoreError, match="cannot be written"), Store.writer(tmp_path / "r.db"):
         pass
 
 

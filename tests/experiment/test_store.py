@@ -116,6 +116,7 @@ def add_until_full(writer, results):
 def test_a_full_disk_keeps_what_was_there(tmp_path, results):
     path = tmp_path / "r.db"
     with Store.writer(path) as writer:
+        writer.add_experiment("small", 0, {}, None)
         writer.add(results[0])
         pages = writer.query("PRAGMA page_count")[0][0]
         writer.connection.execute(f"PRAGMA max_page_count = {pages}")  # the same error as a full disk
