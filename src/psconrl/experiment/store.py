@@ -109,11 +109,12 @@ class Store:
     @contextmanager
     def _any_text(self) -> Iterator[None]:
         """Read text that is not UTF-8 as well: it was changed, and is to be named."""
+        before = self.connection.text_factory
         self.connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         try:
             yield
         finally:
-            self.connection.text_factory = str
+            self.connection.text_factory = before
 
     def _refuse(self) -> NoReturn:
         parts = _parts(self.changed_parts(with_series=True))
