@@ -12,7 +12,7 @@ import pytest
 from psconrl.errors import StoreError
 from psconrl.experiment.store import Store
 
-OPENINGS = 25  # by each writer
+OPENINGS = 15  # by each writer
 # Opens the file some times, retrying at once if it is taken, and checks each time that no other writer is inside.
 WRITING = """
 import os, sys

@@ -143,7 +143,7 @@ def test_older_code_or_settings_stay_but_are_not_shown(tmp_path):
     path = tmp_path / "r.db"
     run_sweep(parse_spec(SMALL).jobs(), path, executor=AtOnce())
     run_sweep(parse_spec(SMALL.replace("400", "300")).jobs(), path, executor=AtOnce())
-    with Store(path) as store:
+    with Store(path) as store, store.snapshot():  # an error if a sum over runs does not hold
         rows = store.query("SELECT horizon, current, count(*) FROM runs GROUP BY horizon ORDER BY horizon")
     assert rows == [(300, 1, 4), (400, 0, 4)]
 
