@@ -135,6 +135,7 @@ def test_every_reader_names_what_was_changed_and_the_sweep_makes_it_again(result
         with pytest.raises(StoreError) as raised:
             use(results)
         assert f"r.db: was changed since it was written: {parts}. Repeat its sweep" in str(raised.value)
+    assert list((results.parent / "tables").glob("*")) == []
     outcome = run_sweep(jobs, results, executor=AtOnce())
     assert (outcome.mended, outcome.done) == (parts, made)
     assert content(results) == content(whole)
@@ -264,6 +265,20 @@ def test_numbers_that_sqlite_stores_otherwise_have_checksums_that_hold(tmp_path,
         assert store.changed_parts(with_series=True) == []
 
 
+def test_a_reader_checks_one_state_of_the_file_while_a_sweep_writes(tmp_path, jobs):
+    first, second = map(execute, jobs[:2])
+    with Store.writer(tmp_path / "r.db") as writer, Store(tmp_path / "r.db") as reader:
+        writer.add_experiment("small", 0, {}, None)
+        writer.add(first)
+        with reader.snapshot(with_series=True):
+            writer.add(second)
+            writer.add(first)
+            assert reader.changed_parts(with_series=True) == []
+            assert reader.query("SELECT count(*) FROM runs") == [(1,)]
+        with reader.snapshot(with_series=True):
+            assert reader.query("SELECT count(*) FROM runs") == [(2,)]
+
+
 def test_a_file_without_checksums_is_refused(results):
     changed(results, "UPDATE meta SET value = '1' WHERE key = 'schema'")
     message = r"older psconrl \(schema 1\), without checksums; run its spec into a new file"
@@ -275,9 +290,9 @@ def test_a_file_without_checksums_is_refused(results):
 
 def test_values_that_look_alike_have_other_checksums():
     values = [
-        [], [None], [0], [0.0], [-0.0], ["0"], [b"0"], ["", "0"], ["0", ""], ["none 0 "], ["a", "b"], ["atext b"], [[]], [[], []], [[(0,)]],
-        [[(0.0,)]], [[(None,)]], [[("0",)]], [[(b"0",)]], [[(1, 2)]], [[(1,)], [(2,)]], [2**63 - 1], [float(2**63)],
-        ["é"], ["\udce9"], [[(2**53 + 1,)]], [[(float(2**53),)]],
+        [], [None], [0], [0.0], [-0.0], ["0"], [b"0"], ["", "0"], ["0", ""], ["none 0 "], ["a", "b"], ["atext b"],
+        [[]], [[], []], [[(0,)]], [[(0.0,)]], [[(None,)]], [[("0",)]], [[(b"0",)]], [[(1, 2)]], [[(1,)], [(2,)]],
+        [2**63 - 1], [float(2**63)], ["é"], ["\udce9"], [[(2**53 + 1,)]], [[(float(2**53),)]],
     ]  # fmt: skip
     assert len({checksum(value) for value in values}) == len(values)
 

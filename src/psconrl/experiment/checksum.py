@@ -1,4 +1,4 @@
-"""Checksums of what is stored: SHA-256 of values, each with its type and its length.
+"""Checksums of what is stored, SHA-256 of values, each with its type and its length; the error if one does not hold.
 
 They detect accidents: a flipped digit, a lost row, an edit by hand. They do not detect forgery, since anyone can
 calculate the checksum of what they have changed.

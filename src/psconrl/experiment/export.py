@@ -36,8 +36,9 @@ def export_tables(store: Store, folder: Path, form: str) -> list[Path]:
     except OSError as error:
         raise StoreError(f"{folder}: cannot be made ({error.strerror or error})") from None
     with store.snapshot():
-        write_atomically(files[0], lambda f: write(f, RUNS, _runs(store)), StoreError)
+        # Checkpoints first: if they were changed since they were written, nothing is exported.
         write_atomically(files[1], lambda f: write(f, CHECKPOINTS, _checkpoints(store)), StoreError)
+        write_atomically(files[0], lambda f: write(f, RUNS, _runs(store)), StoreError)
     return files
 
 
