@@ -1,10 +1,13 @@
 """Ways to damage files, for tests that a reader ends in a clear message or a result."""
 
+import functools
 import json
 import sqlite3
 from contextlib import closing, suppress
 
 import numpy as np
+
+from sweeps import changed_unnoticed
 
 WRONG = (
     None, "", "x", -1, 0, 10**30, 1e308, -1e308, float("nan"), float("inf"), True, [], {}, [[]], [None], ["x"],
@@ -48,6 +51,20 @@ def noise(content, rng):
 BYTES = (bytes_flipped, cut_short, block_zeroed, block_moved, noise)
 
 
+def often_unnoticed(damage):
+    """Calculate the checksums of half of the results files again, so that readers meet what is wrong."""
+
+    @functools.wraps(damage)
+    def damaged(path, rng):
+        damage(path, rng)
+        if rng.random() < 0.5:
+            with suppress(sqlite3.Error, UnicodeError):
+                changed_unnoticed(path)
+
+    return damaged
+
+
+@often_unnoticed
 def cell_changed(path, rng):
     """Keep a valid SQLite file and put a wrong value in one place, or in all rows of a column."""
     with closing(sqlite3.connect(path)) as db:
@@ -74,6 +91,7 @@ def cell_changed(path, rng):
             db.commit()
 
 
+@often_unnoticed
 def json_changed(path, rng):
     """Change, drop or move one value within one JSON column."""
     places = [("experiments", "facts"), ("runs", "thresholds"), ("runs", "optimum"), ("runs", "summary"),
@@ -107,6 +125,7 @@ def _mutated(value, rng):
     return wrong
 
 
+@often_unnoticed
 def rows_deleted(path, rng):
     """Drop some or all rows of one table, or the table itself."""
     with closing(sqlite3.connect(path)) as db:

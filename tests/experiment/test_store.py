@@ -45,7 +45,6 @@ def test_runs_come_back_as_they_went_in(tmp_path, results):
         assert store.finished() == {result.job.hash for result in results}
         totals = store.query("SELECT total FROM checkpoints WHERE run = 1 ORDER BY round, cost")
         np.testing.assert_array_equal(np.array(totals).ravel(), results[0].cumulative.ravel())
-    assert not list(tmp_path.glob("*.lock"))
 
 
 def test_adding_a_run_again_replaces_it_and_failed_ones_are_not_finished(tmp_path, results):
@@ -117,6 +116,7 @@ def add_until_full(writer, results):
 def test_a_full_disk_keeps_what_was_there(tmp_path, results):
     path = tmp_path / "r.db"
     with Store.writer(path) as writer:
+        writer.add_experiment("small", 0, {}, None)
         writer.add(results[0])
         pages = writer.query("PRAGMA page_count")[0][0]
         writer.connection.execute(f"PRAGMA max_page_count = {pages}")  # the same error as a full disk
@@ -125,6 +125,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path, results):
     with Store(path) as store:
         assert len(store.finished()) >= 1
         assert store.query("PRAGMA integrity_check") == [("ok",)]
+        assert store.changed_parts(with_series=True) == []
 
 
 def test_a_read_only_file_is_an_error_at_once(tmp_path, results, monkeypatch):
@@ -142,7 +143,7 @@ def test_older_code_or_settings_stay_but_are_not_shown(tmp_path):
     path = tmp_path / "r.db"
     run_sweep(parse_spec(SMALL).jobs(), path, executor=AtOnce())
     run_sweep(parse_spec(SMALL.replace("400", "300")).jobs(), path, executor=AtOnce())
-    with Store(path) as store:
+    with Store(path) as store, store.snapshot():  # an error if a sum over runs does not hold
         rows = store.query("SELECT horizon, current, count(*) FROM runs GROUP BY horizon ORDER BY horizon")
     assert rows == [(300, 1, 4), (400, 0, 4)]
 

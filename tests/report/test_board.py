@@ -19,6 +19,7 @@ from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_of_score
 from psconrl.report.leaderboard import leaderboards
 from psconrl.report.submission import SubmittedRun, differences, merged_experiments
+from psconrl.report.submission_checksums import with_checksums
 from psconrl.report.submission_file import read_submission, write_submission
 from reports import EVIL, made_up_submission
 
@@ -117,11 +118,21 @@ def test_an_agent_is_tuned_submitted_continued_and_checked(board, tmp_path):
     assert (code, "executes the code stored in it (mine.py) with your rights" in printed) == (2, True)
 
 
+def edited(path, change):
+    """Change a submission in another file, and leave its checksums as they are."""
+    record = json.loads(path.read_text())
+    change(record)
+    target = path.with_name("edited.json")
+    target.write_text(json.dumps(record))
+    return target.name
+
+
 def forge(path, change):
+    """Change a submission in another file, and calculate its checksums again."""
     record = json.loads(path.read_text())
     change(record)
     forged = path.with_name("forged.json")
-    forged.write_text(json.dumps(record))
+    forged.write_text(json.dumps(with_checksums(record)))
     return forged.name
 
 
@@ -360,9 +371,62 @@ def test_damaged_files_get_one_line(board, tmp_path):
     board("submit", "mine.py")
     for message, damage in DAMAGE.items():
         with pytest.raises(StoreError) as raised:
-            read_submission(tmp_path / forge(tmp_path / "mine.json", damage))
+            read_submission(tmp_path / edited(tmp_path / "mine.json", damage))
         assert message in str(raised.value)
         assert "\n" not in str(raised.value)
+
+
+CHANGED = "edited.json: was changed since it was written: "
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (better, f"{CHANGED}chain, Mine, mixed, run 0; chain, Mine, mixed, run 1. Make it again with"),
+        (worse_reference, f"{CHANGED}chain, uniform, run 0. Make it again with"),
+        (cheaper, f"{CHANGED}what belongs to no run, or which runs there are. Make it again with"),
+        (without_noise, f"{CHANGED}what belongs to no run, or which runs there are"),
+        (lambda record: record.pop("checksum"), f"{CHANGED}what belongs to no run, or which runs there are"),
+    ],
+    ids=["runs", "reference", "prices", "lost", "checksum"],
+)
+def test_a_submission_that_was_edited_is_neither_checked_nor_on_the_page(board, tmp_path, change, message):
+    board("submit", "mine.py", "--quick")
+    edited(tmp_path / "mine.json", change)
+    (tmp_path / "mine.json").unlink()
+    for command in (("check", "edited.json", "--run-code"), ("check", ".", "--run-code"), ("page", ".")):
+        code, printed = board(*command)
+        assert (code, message in printed) == (2, True), printed
+
+
+@pytest.mark.usefixtures("tiny")
+def test_no_digit_of_a_submission_changes_in_silence(board, tmp_path, full):
+    board("submit", "mine.py", "--quick")
+    path = tmp_path / "mine.json"
+    text = path.read_text()
+    record = json.loads(text)
+    digits = [k for k, letter in enumerate(text) if letter in "0123456789"]
+    for k in digits if full else digits[::7]:
+        other = str((int(text[k]) + 1) % 10)
+        path.write_text(text[:k] + other + text[k + 1 :])
+        try:
+            read_submission(path)
+        except StoreError:
+            continue
+        assert json.loads(path.read_text()) == record  # a digit beyond those of a float
+
+
+@pytest.mark.usefixtures("tiny")
+def test_options_that_are_nested_deeply_get_one_line(board, tmp_path):
+    board("submit", "mine.py", "--quick")
+    path = tmp_path / "mine.json"
+    text = path.read_text()
+    assert '"options": {}' in text
+    for depth in (500, 900, 980, 990, 1000, 10**5):
+        path.write_text(text.replace('"options": {}', '"options": {"a": ' + "[" * depth + "]" * depth + "}"))
+        with pytest.raises(StoreError, match=r"changed since|nested too deeply|is not JSON"):
+            read_submission(path)
 
 
 @pytest.mark.usefixtures("tiny")

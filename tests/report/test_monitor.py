@@ -35,7 +35,7 @@ from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
 from psconrl.report.running_averages import window_for
 from psconrl.simulation.model_run import Simulation
-from sweeps import AtOnce
+from sweeps import AtOnce, changed_unnoticed
 from test_cli_learn import shell
 
 QUEUE = psconrl.load("queue")
@@ -471,12 +471,12 @@ def test_the_panels_of_a_sweep_say_the_units(tmp_path):
 def test_failed_runs_and_those_of_older_code_do_not_count(tmp_path):
     path = tmp_path / "results.db"
     run_sweep(parse_spec(SPEC).jobs(), path, executor=AtOnce())
-    with Store.writer(path) as store:
-        store.connection.execute(
-            "UPDATE runs SET current = 0 WHERE experiment = 'rover' AND label = 'uniform' AND replicate = 0"
-        )
-        store.connection.execute("UPDATE runs SET status = 'failed' WHERE label = 'psconrl' AND replicate = 0")
-        store.connection.commit()
+    changed_unnoticed(
+        path,
+        "UPDATE runs SET current = 0 WHERE experiment = 'rover' AND label = 'uniform' AND replicate = 0",
+        "UPDATE runs SET status = 'failed' WHERE label = 'psconrl' AND replicate = 0",
+    )
+    with Store(path) as store:
         wanted = store.query(
             "SELECT label, total FROM checkpoints JOIN runs ON runs.id = run WHERE experiment = 'rover'"
             " AND replicate = 1 AND round = 300 AND cost = 1"
@@ -495,9 +495,7 @@ def test_failed_runs_and_those_of_older_code_do_not_count(tmp_path):
 def test_a_results_file_of_an_earlier_version_has_no_plan_to_show(tmp_path):
     path = tmp_path / "results.db"
     run_sweep(parse_spec(SPEC).jobs(), path, executor=AtOnce())
-    with Store.writer(path) as store:
-        store.connection.execute("DELETE FROM meta WHERE key LIKE 'planned%'")
-        store.connection.commit()
+    changed_unnoticed(path, "DELETE FROM meta WHERE key LIKE 'planned%'")
     contents = Source(path).contents()
     assert dict(contents["facts"]) == {"runs": "5"}
     assert [row[2] for row in contents["sections"][0]["tables"][0]["rows"]] == [None, None]

@@ -1,8 +1,5 @@
 """Exact evaluation of played policies, and the largest excess of all rounds, each against a slow reference."""
 
-import sqlite3
-from contextlib import closing
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -23,7 +20,7 @@ from psconrl.simulation import policy_values
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.policy_values import PolicyValues
-from sweeps import AtOnce
+from sweeps import AtOnce, changed_unnoticed
 
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 LIVELY = {"kappa": 0.02, "eps": 0.01, "gamma": 0.9, "frame": 40, "chi": 3.0, "together": False}
@@ -364,7 +361,7 @@ def test_what_is_stored_is_what_the_run_has(swept):
     result = execute(job)
     with Store(path) as store:
         ((run,),) = store.query("SELECT id FROM runs WHERE hash = ?", (job.hash,))
-        points = np.array(store.points(run), dtype=float).reshape(5, 2, 5)
+        points = np.array(store.series(run).points, dtype=float).reshape(5, 2, 5)
     np.testing.assert_array_equal(points[:, 1, 4], result.largest_excess[:, 0])
     assert np.isnan(points[:, 0, 4]).all()
     np.testing.assert_array_equal(points[:, :, 3], result.strong)
@@ -374,11 +371,12 @@ def test_agents_that_were_not_evaluated_have_dashes(swept, tmp_path):
     path, spec = swept
     other = tmp_path / "other.db"
     other.write_bytes(path.read_bytes())
-    with closing(sqlite3.connect(other)) as db:
-        db.execute("UPDATE checkpoints SET strong = NULL")
-        db.execute("DELETE FROM checkpoints WHERE run IN (SELECT id FROM runs WHERE label = 'triple-qa')")
-        db.execute("DELETE FROM runs WHERE label = 'triple-qa'")
-        db.commit()
+    changed_unnoticed(
+        other,
+        "UPDATE checkpoints SET strong = NULL",
+        "DELETE FROM checkpoints WHERE run IN (SELECT id FROM runs WHERE label = 'triple-qa')",
+        "DELETE FROM runs WHERE label = 'triple-qa'",
+    )
     with Store(other) as store:
         titles = [p["title"] for p in build(store)["experiments"][0]["panels"]]
         assert not any("Strong" in title for title in titles)

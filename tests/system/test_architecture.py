@@ -15,6 +15,7 @@ LAYERS = (
         "errors",
         "extras",
         "caps",
+        "file_lock",
         "files",
         "named_code",
         "sizes",

@@ -239,3 +239,24 @@ def test_a_damaged_file_is_one_line_or_a_result(kind, tmp_path, full):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_ten_thousand_damaged_files(kind, tmp_path):
     assert tracebacks(kind, tmp_path, 2000, seed=2) == []
+
+
+def read_plan(path):
+    psconrl.Plan.load(path).save(path.with_name("again.npz"))
+    with np.load(path.with_name("again.npz")) as arrays:
+        return {name: (array.dtype.str, array.tobytes()) for name, array in arrays.items()}
+
+
+def test_no_bit_of_an_archive_changes_a_number_in_silence(tmp_path, full):
+    """Arrays have the CRC of the zip format, and their names are in it twice, so that none is left out."""
+    path = tmp_path / "plan.npz"
+    psconrl.plan(sparse()).save(path)
+    whole, before = path.read_bytes(), read_plan(path)
+    rng, noticed = np.random.default_rng(3), 0
+    for k in range(0, len(whole), 1 if full else 9):
+        path.write_bytes(whole[:k] + bytes([whole[k] ^ (1 << int(rng.integers(8)))]) + whole[k + 1 :])
+        try:
+            assert read_plan(path) == before, k
+        except PsconrlError:
+            noticed += 1
+    assert noticed > len(whole) / 30

@@ -135,6 +135,8 @@ def print_outcome(outcome: SweepOutcome, path: str | Path) -> None:
     out = console()
     known = f", {outcome.known} were there" if outcome.known else ""
     out.print(Text(f"{outcome.done} runs done in {outcome.seconds:.1f} s{known}, {outcome.failed} failed: {path}"))
+    if outcome.mended:
+        out.print(Text(f"Changed in the file since it was written, and made again or removed: {outcome.mended}."))
     if outcome.hidden:
         out.print(Text(f"{outcome.hidden} runs of other settings or code stay in the file, but reports omit them."))
     for line in outcome.errors[:10]:

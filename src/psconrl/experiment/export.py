@@ -36,8 +36,9 @@ def export_tables(store: Store, folder: Path, form: str) -> list[Path]:
     except OSError as error:
         raise StoreError(f"{folder}: cannot be made ({error.strerror or error})") from None
     with store.snapshot():
-        write_atomically(files[0], lambda f: write(f, RUNS, _runs(store)), StoreError)
+        # Checkpoints first: if they were changed since they were written, nothing is exported.
         write_atomically(files[1], lambda f: write(f, CHECKPOINTS, _checkpoints(store)), StoreError)
+        write_atomically(files[0], lambda f: write(f, RUNS, _runs(store)), StoreError)
     return files
 
 
@@ -57,7 +58,7 @@ def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
         limits = columns.numbers(columns.json(thresholds, f"thresholds {where}"), f"thresholds {where}")
         best = columns.numbers(columns.json(optimum, f"optimum {where}"), f"optimum {where}")
         targets = [best[0] if best else None, *limits]
-        rows = store.points(run)
+        rows = store.series(run).points
         columns.points(rows, f"checkpoints {where}", len(targets))
         for t, i, total, strong, largest in rows:
             target = None if targets[i] is None else t * targets[i]

@@ -36,6 +36,7 @@ class SweepOutcome:
     failed: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+    mended: str = ""  # what had been changed in the file since it was written, and is made again
     hidden: int = 0  # runs of the same experiments from other code or settings: stored, but not shown
     errors: list[str] = field(default_factory=list)  # the last line of every traceback
 
@@ -58,7 +59,7 @@ def run_sweep(
     progress: Progress | None = None,
     title: str = "",
 ) -> SweepOutcome:
-    """Run the jobs that are missing in a results file.
+    """Run the jobs that are missing in a results file, or were changed in it since they were written.
 
     Ctrl-C raises ``psconrl.simulation.interrupt.Interrupted``, a KeyboardInterrupt. Its ``outcome`` and the file have
     what was done; repeat the call to continue.
@@ -69,16 +70,17 @@ def run_sweep(
     check_jobs(jobs)
     began = time.perf_counter()
     with Store.writer(path) as store, deferred_interrupts() as stop:
-        finished = store.finished()
         hashes = {job.hash: job for job in jobs}
-        missing = [job for key, job in hashes.items() if key not in finished]
-        outcome = SweepOutcome(len(hashes), known=len(hashes) - len(missing))
         names = list(dict.fromkeys(job.experiment for job in jobs))
+        mended = store.mend(names, set(hashes))
+        finished = store.finished()
+        missing = [job for key, job in hashes.items() if key not in finished]
+        outcome = SweepOutcome(len(hashes), known=len(hashes) - len(missing), mended=mended)
         orders = {f"order {name}": list(dict.fromkeys(j.label for j in jobs if j.experiment == name)) for name in names}
         planned = {
             f"planned {name}": Counter(j.label for j in hashes.values() if j.experiment == name) for name in names
         }
-        known_title = dict(store.query("SELECT key, value FROM meta")).get("title")
+        known_title = "".join(text for (text,) in store.query("SELECT value FROM meta WHERE key = 'title'"))
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
         store.note({"title": named} | {key: json.dumps(value) for key, value in (orders | planned).items()})
         outcome.hidden = store.select(names, set(hashes))

@@ -1,58 +1,49 @@
-"""Storage of results in one SQLite file: runs, checkpoints, provenance.
+"""Storage of results in one SQLite file: runs, checkpoints, provenance. Its tables: ``experiment.results_format``.
 
 A finished run is one transaction, so a crash loses at most the runs in progress. Write-ahead logging lets other
-programs read while a sweep writes. Tables:
-
-    experiments(name, position, facts, model)           the environment: optimum, thresholds, and the model itself
-    runs(hash, experiment, label, replicate, ...)       status 'done' or 'failed', with the traceback; current = 0
-                                                        if runs of newer code or settings have replaced it
-    checkpoints(run, round, cost, total, strong,        cumulative costs; cost 0 is the objective; strong regret and
-                largest)                                violations where policies were evaluated; for a constraint,
-                                                        the largest excess so far
-    probes(run, round, value)                           a sampled probability, if one was recorded
-    meta(key, value)
+programs read while a sweep writes. All that is written has checksums, which are checked when it is read.
 """
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from psconrl.errors import StoreError
+from psconrl.experiment.checksum import changed_error, checksum, difference_of, named, sum_of
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
+from psconrl.experiment.results_check import (
+    META,
+    NEEDED_IN_META,
+    Change,
+    Series,
+    changed_parts,
+    experiment_checksum,
+    read_meta,
+    read_series,
+    run_checksum,
+    sum_of_meta,
+    sum_of_runs,
+)
+from psconrl.experiment.results_format import (
+    EXPERIMENT_COLUMNS,
+    RUN_COLUMNS,
+    SUM_OF_META,
+    SUM_OF_RUNS,
+    clear_errors,
+    create_if_empty,
+    opened,
+)
+from psconrl.file_lock import held
 
-FORMAT = "psconrl-results"
-SCHEMA_VERSION = 1
-WAIT_SECONDS = 20.0
 GROUP = "group"  # start of the keys in meta for the shipped specs that experiments belong to
-TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE experiments (
-    name TEXT PRIMARY KEY, position INTEGER NOT NULL, facts TEXT NOT NULL, model BLOB
-);
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, experiment TEXT NOT NULL, label TEXT NOT NULL,
-    replicate INTEGER NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, horizon INTEGER NOT NULL,
-    job TEXT NOT NULL, thresholds TEXT NOT NULL, optimum TEXT NOT NULL, episodes INTEGER, summary TEXT NOT NULL,
-    seconds REAL, provenance TEXT NOT NULL, error TEXT NOT NULL, current INTEGER NOT NULL DEFAULT 1
-);
-CREATE INDEX runs_by_experiment ON runs (experiment, label, replicate);
-CREATE TABLE checkpoints (
-    run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, cost INTEGER NOT NULL, total REAL NOT NULL,
-    strong REAL, largest REAL, PRIMARY KEY (run, round, cost)
-) WITHOUT ROWID;
-CREATE TABLE probes (
-    run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, value REAL, PRIMARY KEY (run, round)
-) WITHOUT ROWID;
-"""
 
 
 class Store:
@@ -63,11 +54,11 @@ class Store:
         self.columns = ColumnReader(self.path)
         if not self.path.is_file():
             raise StoreError(f"{self.path}: {'is a folder' if self.path.is_dir() else 'no such file'}")
-        with _clear_errors(self.path):
+        with clear_errors(self.path):
             try:
-                self.connection = _opened(self.path)
+                self.connection = opened(self.path)
             except sqlite3.OperationalError:  # in WAL mode SQLite must write next to the file, even to read it
-                self.connection = _opened(self.path, "?mode=ro&immutable=1")
+                self.connection = opened(self.path, "?mode=ro&immutable=1")
 
     def close(self) -> None:
         """Close the file."""
@@ -81,23 +72,53 @@ class Store:
 
     def query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT statement."""
-        with _clear_errors(self.path):
+        with clear_errors(self.path):
             return self.connection.execute(sql, parameters).fetchall()
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Read the file as it is now, even if a sweep adds to it meanwhile."""
-        with _clear_errors(self.path):
+    def snapshot(self, with_series: bool = False) -> Iterator[None]:
+        """Read the file as it is now, even if a sweep adds to it meanwhile; an error if it was changed since written.
+
+        ``series`` checks what it returns; ``with_series`` checks all runs, for queries of their checkpoints. A snapshot
+        within another one is the same.
+        """
+        if self.connection.in_transaction:
+            yield
+            return
+        with clear_errors(self.path):
             self.connection.execute("BEGIN")
         try:
+            if self.changed_parts(with_series):
+                self._refuse()
             yield
         finally:
             self.connection.rollback()
 
-    def points(self, run: int) -> list[tuple[Any, ...]]:
-        """Return the checkpoints of a run: round, cost, total, strong, largest; None where there is no number."""
-        sql = "SELECT round, cost, total, strong, largest FROM checkpoints WHERE run = ? ORDER BY round, cost"
-        return self.query(sql, (run,))
+    def series(self, run: int) -> Series:
+        """Return what a run has recorded; an error if it was changed since it was written."""
+        found = read_series(self.query, run)
+        if [(checksum(found),)] != self.query("SELECT series FROM runs WHERE id = ?", (run,)):
+            self._refuse()
+        return found
+
+    def changed_parts(self, with_series: bool) -> list[Change]:
+        """Return what is not as it was written."""
+        with self._any_text():
+            return changed_parts(self.query, with_series)
+
+    @contextmanager
+    def _any_text(self) -> Iterator[None]:
+        """Read text that is not UTF-8 as well: it was changed, and is to be named."""
+        before = self.connection.text_factory
+        self.connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        try:
+            yield
+        finally:
+            self.connection.text_factory = before
+
+    def _refuse(self) -> NoReturn:
+        parts = _parts(self.changed_parts(with_series=True))
+        raise changed_error(self.path, parts, "Repeat its sweep, which makes these again")
 
     def finished(self) -> set[str]:
         """Return the hashes of the finished runs, which are not run again. Failed runs are retried."""
@@ -113,9 +134,10 @@ class Store:
         if not target.parent.is_dir():
             raise StoreError(f"{target}: folder {str(target.parent)!r} does not exist")
         with _only_writer(target):
-            _create_if_empty(target)
+            create_if_empty(target)
             store = Writer(target)
             try:
+                store.need_writable()
                 yield store
             finally:
                 store.close()
@@ -124,52 +146,142 @@ class Store:
 class Writer(Store):
     """A results file, open for one sweep."""
 
+    def need_writable(self) -> None:
+        """Raise an error if the file can only be read."""
+        with clear_errors(self.path):
+            self.connection.execute("UPDATE meta SET value = value")
+            self.connection.rollback()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with clear_errors(self.path), self.connection:
+            yield
+
     def add_experiment(self, name: str, position: int, facts: dict[str, Any], model: bytes | None) -> None:
         """Store the facts and the model of an experiment's environment."""
-        with _clear_errors(self.path), self.connection:
-            self.connection.execute(
-                "INSERT OR REPLACE INTO experiments VALUES (?, ?, ?, ?)", (name, position, json.dumps(facts), model)
-            )
+        with self._transaction():
+            row = self._insert("experiments", EXPERIMENT_COLUMNS, (name, position, json.dumps(facts), model))
+            self._set("experiments", row, checksum=experiment_checksum(self.query, row))
 
     def note(self, values: dict[str, str]) -> None:
         """Store facts about the whole file, such as its title and the order of its agents."""
-        with _clear_errors(self.path), self.connection:
-            self.connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+        with self._transaction():
+            self._put(values)
 
     def add(self, result: Result, provenance: dict[str, Any] | None = None) -> None:
         """Store a run in one transaction. It replaces an earlier failed attempt."""
         job = result.job
-        with _clear_errors(self.path), self.connection as db:
-            old = db.execute("SELECT id FROM runs WHERE hash = ?", (job.hash,)).fetchone()
-            if old is not None:
-                for table, key in (("checkpoints", "run"), ("probes", "run"), ("runs", "id")):
-                    db.execute(f"DELETE FROM {table} WHERE {key} = ?", old)
-            run = db.execute(
-                "INSERT INTO runs (hash, experiment, label, replicate, status, agent, horizon, job, thresholds,"
-                " optimum, episodes, summary, seconds, provenance, error)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                _run_row(job, result, provenance or {}),
-            ).lastrowid
-            db.executemany(
+        with self._transaction():
+            for (old,) in self.query("SELECT id FROM runs WHERE hash = ?", (job.hash,)):
+                self._count(old, difference_of)
+                self._delete(old)
+            run = self._insert("runs", RUN_COLUMNS, _run_row(job, result, provenance or {}))
+            self.connection.executemany(
                 "INSERT INTO checkpoints (run, round, cost, total, strong, largest) VALUES (?, ?, ?, ?, ?, ?)",
                 ((run, *point) for point in _points(result)),
             )
             if result.probe.size:
                 probes = zip(result.rounds.tolist(), result.probe.tolist(), strict=True)
-                db.executemany("INSERT INTO probes VALUES (?, ?, ?)", ((run, t, x) for t, x in probes))
+                self.connection.executemany("INSERT INTO probes VALUES (?, ?, ?)", ((run, t, x) for t, x in probes))
+            # Checksums are of what SQLite returns: it stores -0.0 as 0.0, and nan as NULL.
+            series = checksum(read_series(self.query, run))
+            self._set("runs", run, series=series, checksum=run_checksum(self.query, run, series))
+            self._count(run, sum_of)
 
-    def select(self, experiments: Iterable[str], hashes: set[str]) -> int:
+    def select(self, experiments: Collection[str], hashes: set[str]) -> int:
         """Mark the runs of the experiments that reports show; runs of older code or settings stay but are hidden.
 
         Returns the number of hidden runs.
         """
         hidden = 0
-        with _clear_errors(self.path), self.connection as db:
+        with self._transaction():
             for name in experiments:
-                own = db.execute("SELECT hash FROM runs WHERE experiment = ?", (name,)).fetchall()
-                db.executemany("UPDATE runs SET current = ? WHERE hash = ?", [(h in hashes, h) for (h,) in own])
+                own = self.query("SELECT hash FROM runs WHERE experiment = ?", (name,))
+                marks = [(h in hashes, h) for (h,) in own]
+                self.connection.executemany("UPDATE runs SET current = ? WHERE hash = ?", marks)
+                self._put({f"{SUM_OF_RUNS}{name}": sum_of_runs(self.query, name)})
                 hidden += sum(h not in hashes for (h,) in own)
         return hidden
+
+    def mend(self, experiments: Collection[str], hashes: set[str]) -> str:
+        """Remove what was changed since it was written, for the sweep of these experiments and runs to make again.
+
+        What belongs to other experiments stays, for their own sweeps. Returns what was removed or written again, in
+        words.
+        """
+        found = self.changed_parts(with_series=True)
+        if not found:
+            return ""
+        with self._transaction(), self._any_text():
+            self._repair_indexes(found)
+            found = list(dict.fromkeys(found + self.changed_parts(with_series=True)))  # what indexes did not lead to
+            self._remove_runs(found, experiments, hashes)
+            self._remove_experiments(found, experiments)
+            for name in experiments:
+                self._put({f"{SUM_OF_RUNS}{name}": sum_of_runs(self.query, name)})
+            if META in found:
+                self.connection.execute(f"DELETE FROM meta WHERE NOT ({NEEDED_IN_META})")
+            row = (SUM_OF_META, sum_of_meta(read_meta(self.query)))
+            self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
+        left = self.changed_parts(with_series=True)
+        return named(_parts(change for change in found if change.experiment in experiments or change not in left))
+
+    def _repair_indexes(self, found: list[Change]) -> None:
+        """Repair the indexes; an error if a table is damaged, since rows could then not be found and replaced."""
+        self.connection.execute("REINDEX")
+        if self.query("PRAGMA integrity_check") != [("ok",)]:
+            raise changed_error(self.path, _parts(found), "A sweep cannot repair its tables: run it into a new file")
+
+    def _remove_runs(self, found: list[Change], experiments: Collection[str], hashes: set[str]) -> None:
+        known = {name for (name,) in self.query("SELECT name FROM experiments")}
+        for change in (change for change in found if change.table == "runs"):
+            ((key,),) = self.query("SELECT hash FROM runs WHERE id = ?", (change.row,))
+            if change.experiment in experiments or key in hashes or change.experiment not in known:
+                self._delete(change.row)
+        for table in ("checkpoints", "probes"):  # of runs that were deleted by hand: a new run may get their number
+            self.connection.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)")
+
+    def _remove_experiments(self, found: list[Change], experiments: Collection[str]) -> None:
+        used = {name for (name,) in self.query("SELECT experiment FROM runs")}
+        for change in (change for change in found if change.table == "experiments"):
+            if change.experiment in experiments or change.experiment not in used:
+                self.connection.execute("DELETE FROM experiments WHERE rowid = ?", (change.row,))
+
+    def _insert(self, table: str, columns: str, values: tuple[Any, ...]) -> int:
+        places = ", ".join("?" * len(values))
+        row = self.connection.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({places})", values).lastrowid
+        assert row is not None
+        return row
+
+    def _set(self, table: str, row: int, **values: str) -> None:
+        columns = ", ".join(f"{name} = ?" for name in values)
+        self.connection.execute(f"UPDATE {table} SET {columns} WHERE rowid = ?", (*values.values(), row))
+
+    def _delete(self, run: int) -> None:
+        for table, key in (("checkpoints", "run"), ("probes", "run"), ("runs", "id")):
+            self.connection.execute(f"DELETE FROM {table} WHERE {key} = ?", (run,))
+
+    def _count(self, run: int, changed: Callable[..., str]) -> None:
+        """Add a run to the sum over those of its experiment, or remove it."""
+        ((name, *row),) = self.query("SELECT experiment, hash, checksum, current FROM runs WHERE id = ?", (run,))
+        key = f"{SUM_OF_RUNS}{name}"
+        self._put({key: changed([row], self._value(key))})
+
+    def _put(self, values: Mapping[str, str]) -> None:
+        """Write rows of meta, and keep their sum up to date."""
+        for row in values.items():
+            old = self.query("SELECT key, value FROM meta WHERE key = ?", row[:1])
+            total = sum_of([row], difference_of(old, self._value(SUM_OF_META)))
+            self.connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [row, (SUM_OF_META, total)])
+
+    def _value(self, key: str) -> str:
+        found = self.query("SELECT value FROM meta WHERE key = ?", (key,))
+        return found[0][0] if found else ""
+
+
+def _parts(found: Iterable[Change]) -> list[str]:
+    """Return what was changed, in words; a run may be in the list for two reasons."""
+    return list(dict.fromkeys(change.part for change in found))
 
 
 def _points(result: Result) -> Iterator[tuple[Any, ...]]:
@@ -203,85 +315,15 @@ def _run_row(job: Job, result: Result, provenance: dict[str, Any]) -> tuple[Any,
     )
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    # No two threads use a connection at once, but the thread that closes it may not be the one that opened it.
-    return sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
-
-
-def _opened(path: Path, how: str = "") -> sqlite3.Connection:
-    connection = _connect(path) if not how else sqlite3.connect(f"{path.absolute().as_uri()}{how}", uri=True)
-    try:
-        _check_format(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _create_if_empty(path: Path) -> None:
-    with _clear_errors(path):
-        connection = _connect(path)
-        try:
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                return
-            connection.execute("PRAGMA journal_mode = WAL")
-            meta = f"INSERT INTO meta VALUES ('format', '{FORMAT}'), ('schema', '{SCHEMA_VERSION}');"
-            connection.executescript(f"BEGIN; {_SCHEMA} {meta} COMMIT;")
-        finally:
-            connection.close()
-
-
-def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA trusted_schema = OFF")  # the file's schema may not call functions with side effects
-    kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type <> 'index'"))
-    tables = {name for name, kind in kinds.items() if kind == "table"}
-    meta = dict(connection.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
-    if meta.get("format") != FORMAT:
-        raise StoreError(f"{path}: is an SQLite file, but not a results file of psconrl; choose another name")
-    if "trigger" in kinds.values() or not tables.issuperset(TABLES):
-        raise StoreError(f"{path}: damaged: it must have the tables {', '.join(TABLES)}, and no triggers")
-    if not str(meta.get("schema", "")).isdecimal():
-        raise StoreError(f"{path}: damaged (its schema is {meta.get('schema')!r})")
-    if int(meta["schema"]) > SCHEMA_VERSION:
-        raise StoreError(f"{path}: was written by a newer psconrl (schema {meta['schema']}); update psconrl")
-
-
 @contextmanager
 def _only_writer(path: Path) -> Iterator[None]:
-    """Hold a lock that the operating system releases when the process ends, even if it is killed."""
-    beside = path.with_name(f"{path.name}.psconrl-lock")
-    lock = None
-    try:
-        lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None)
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.DatabaseError as error:
-        if lock is not None:
-            lock.close()
-        if "locked" in str(error):
+    """Hold the lock of a file, by whatever name it is called."""
+    target = Path(os.path.realpath(path))
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(held(target.with_name(f"{target.name}.psconrl-lock")))
+        except BlockingIOError:
             raise StoreError(f"{path}: another sweep is writing to it; wait for it, or choose another file") from None
-        raise StoreError(f"{path}: cannot be written ({error})") from None
-    try:
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
         yield
-    finally:
-        lock.close()
-        beside.unlink(missing_ok=True)
-
-
-@contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into messages that say what to do. Committed data stays."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise StoreError(f"{path}: damaged (text that cannot be read)") from None
-    except sqlite3.Error as error:
-        reason = " ".join(str(error).split())
-        if "full" in reason:
-            reason = "the disk is full; all earlier finished runs are kept; free some space and run the same again"
-        elif "readonly" in reason or "unable to open" in reason:
-            reason = f"cannot be written ({reason})"
-        elif "not a database" in reason:
-            reason = "is not a results file (no SQLite file at all)"
-        elif "locked" in reason:
-            reason = "is locked by another program; close it and run the same again"
-        raise StoreError(f"{path}: {reason}") from None

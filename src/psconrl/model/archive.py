@@ -57,6 +57,7 @@ class Archive:
                 f"damaged: {member.filename!r} claims {member.file_size:,} bytes, to which its "
                 f"{member.compress_size:,} cannot unpack"
             )
+        self._zip.open(member).close()  # an error if it has another name there: an optional array would be left out
 
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._names

@@ -92,7 +92,17 @@ class Experiment:
 
 
 def read_experiments(store: Store) -> list[Experiment]:
-    """Return all experiments that have runs, in the order of the spec."""
+    """Return all experiments that have runs, in the order of the spec. An error if one was changed since written."""
+    with store.snapshot():
+        found = _experiments(store)
+    labels = [label for e in found for label in e.curves]
+    looks, titles = looks_of(labels), titles_of(labels)
+    return [
+        replace(e, curves={x: replace(c, title=titles[x], look=looks[x]) for x, c in e.curves.items()}) for e in found
+    ]
+
+
+def _experiments(store: Store) -> list[Experiment]:
     found = []
     for name, facts, model in store.query("SELECT name, facts, model FROM experiments ORDER BY position, name"):
         curves = _curves_of(store, name)
@@ -109,11 +119,7 @@ def read_experiments(store: Store) -> list[Experiment]:
             _check_costs(store, name, known, curves)
             title = store.columns.text(name, "the name of an experiment")
             found.append(Experiment(title, known, model_from(model, known.get("states")), curves, failures, title))
-    labels = [label for e in found for label in e.curves]
-    looks, titles = looks_of(labels), titles_of(labels)
-    return [
-        replace(e, curves={x: replace(c, title=titles[x], look=looks[x]) for x, c in e.curves.items()}) for e in found
-    ]
+    return found
 
 
 def _check_costs(store: Store, name: str, facts: dict[str, Any], curves: dict[str, Curves]) -> None:
@@ -174,19 +180,19 @@ def _run(store: Store, row: tuple[Any, ...]) -> _Run:
     optimum = columns.json(row[5], f"optimum {where}")
     q = len(thresholds) + 1
     record = columns.table(row[7], f"provenance {where}")
-    probe = store.query("SELECT value FROM probes WHERE run = ? ORDER BY round", (run,))
+    points, probes = store.series(run)
     return _Run(
         run,
         columns.text(row[1], f"label {where}"),
         columns.text(row[2], f"agent {where}"),
         columns.whole(row[3], f"replicate {where}"),
-        columns.points(store.points(run), f"checkpoints {where}", q),
+        columns.points(points, f"checkpoints {where}", q),
         thresholds,
         columns.numbers(optimum, f"optimum {where}", q if optimum else 0),
         columns.summary(row[6], f"summary {where}"),
         columns.seconds(record, "seconds", f"provenance {where}"),
         columns.seconds(record, "planning_seconds", f"provenance {where}"),
-        [np.nan if v is None else columns.number(v, f"probes {where}", finite=False) for (v,) in probe],
+        [np.nan if v is None else columns.number(v, f"probes {where}", finite=False) for _, v in probes],
     )
 
 

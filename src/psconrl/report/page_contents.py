@@ -52,7 +52,7 @@ CAVEATS = (
 
 def build(store: Store) -> dict[str, Any]:
     """Return everything that the page shows."""
-    with np.errstate(all="ignore"):  # a damaged total may be any number, and the curve shows it
+    with store.snapshot(), np.errstate(all="ignore"):  # a damaged total may be any number, and the curve shows it
         return _build(store)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from psconrl.caps import need
 from psconrl.errors import ConfigError, StoreError
+from psconrl.experiment.checksum import changed_error
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.sent_code import MOST_BYTES
 from psconrl.experiment.spec_file import shipped_spec
@@ -15,9 +16,10 @@ from psconrl.files import write_atomically
 from psconrl.model.io import JSON_PARSED_BYTES
 from psconrl.named_code import is_code, sources
 from psconrl.report.submission import FACTS, Runs, Submission, SubmittedRun, files_digest
+from psconrl.report.submission_checksums import changed_in, with_checksums
 
 FORMAT = "psconrl-submission"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 LINES_DEEP = 3  # a line for every part, environment and run
 RESERVED_MODULES = {"psconrl", "numpy", "scipy", "highspy", *sys.stdlib_module_names}
 
@@ -39,7 +41,7 @@ def files_of_agent(name: str) -> dict[str, str]:
 
 def write_submission(submission: Submission, path: Path) -> None:
     """Write a submission to a file atomically."""
-    record = {"format": FORMAT, "schema": SCHEMA_VERSION, **asdict(submission)}
+    record = with_checksums({"format": FORMAT, "schema": SCHEMA_VERSION, **asdict(submission)})
     text = _laid_out(record, LINES_DEEP) + "\n"
     write_atomically(path, lambda f: f.write(text.encode()), ConfigError)
 
@@ -55,7 +57,7 @@ def _laid_out(value: Any, depth: int) -> str:
 
 
 def read_submission(path: Path) -> Submission:
-    """Read a submission; a file that is not one raises a one-line error."""
+    """Read a submission; a file that is not one, or was changed since it was written, raises a one-line error."""
     if not path.is_file():
         raise StoreError(f"{path}: no such file")
     need(JSON_PARSED_BYTES * path.stat().st_size, f"{path}: its text", StoreError)
@@ -69,7 +71,14 @@ def read_submission(path: Path) -> Submission:
         raise StoreError(f"{path}: is not a submission, as `psconrl board submit` writes it")
     if record.get("schema") != SCHEMA_VERSION:
         raise StoreError(f"{path}: has schema {record.get('schema')!r}, and this psconrl reads {SCHEMA_VERSION}")
-    return _Reader(path).submission(record)
+    found = _Reader(path).submission(record)
+    try:
+        changed = changed_in(record)
+    except RecursionError:
+        raise StoreError(f"{path}: its options are nested too deeply") from None
+    if changed:
+        raise changed_error(path, changed, "Make it again with `psconrl board submit`")
+    return found
 
 
 class _Reader:

@@ -29,7 +29,7 @@ FROM runs WHERE current GROUP BY experiment, label
 
 def results_contents(store: Store) -> dict[str, Any]:
     """Return everything that the page shows of a results file."""
-    with store.snapshot(), np.errstate(all="ignore"):
+    with store.snapshot(with_series=True), np.errstate(all="ignore"):
         return _contents(store)
 
 
