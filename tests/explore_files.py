@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 TESTS = Path(__file__).parent
-HELPERS = ("systems",)  # folders of tests whose helpers make files
-sys.path += [str(TESTS / folder) for folder in HELPERS if str(TESTS / folder) not in sys.path]
+if str(TESTS / "systems") not in sys.path:  # with the random systems
+    sys.path.append(str(TESTS / "systems"))
 
 from damage.cases import FOLDER, shrunk, write_case  # noqa: E402
 from damage.formats import Damage, damaged, drawn_damage  # noqa: E402

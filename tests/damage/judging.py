@@ -65,8 +65,8 @@ class Outcome(NamedTuple):
 class Judge:
     """A process that reads files one after the other. One that dies or hangs is replaced by a new one."""
 
-    def __init__(self, module="damage.readers"):
-        self._module = module  # whose READERS are meant
+    def __init__(self, module="damage.readers", seconds=SECONDS):
+        self._module, self._seconds = module, seconds  # whose READERS are meant, and how long each may compute
         self._process = None
         self._known = set()  # readers that have read a whole file, after which all modules are loaded
         self._read = 0
@@ -101,7 +101,7 @@ class Judge:
             code = self._stop()
         died = -code if code is not None and code < 0 else 0
         reason = {
-            signal.SIGXCPU: f"takes more than {SECONDS} seconds",
+            signal.SIGXCPU: f"takes more than {self._seconds} seconds",
             signal.SIGKILL: f"waits more than {WAITING:g} seconds",
         }.get(died, f"the process ends ({signal.Signals(died).name if died else code})")
         return Outcome(FAILED, reason, seconds=time.perf_counter() - begin)
@@ -110,7 +110,7 @@ class Judge:
         self._stop()
         context = multiprocessing.get_context("spawn")
         self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, self._module), daemon=True)
+        self._process = context.Process(target=serve, args=(theirs, self._module, self._seconds), daemon=True)
         self._process.start()
         theirs.close()
         self._known, self._read = set(), 0
@@ -128,7 +128,7 @@ class Judge:
         return process.exitcode
 
 
-def serve(connection, module):
+def serve(connection, module, seconds):
     """Read files for a ``Judge`` until it closes the connection."""
     readers = importlib.import_module(module).READERS
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -139,13 +139,13 @@ def serve(connection, module):
                 name, content, limited = connection.recv()
             except EOFError:
                 return
-            connection.send(judged(readers[name], content, folder / "file", limited))
+            connection.send(judged(readers[name], content, folder / "file", seconds if limited else None))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def judged(reader, content: bytes, folder: Path, limited: bool) -> Outcome:
-    """Read a file in this process, and return what that ended in."""
+def judged(reader, content: bytes, folder: Path, seconds: int | None) -> Outcome:
+    """Read a file in this process, and return what that ended in; ``seconds``: None for no limits."""
     folder.mkdir(parents=True)
     path = folder / f"file{reader.ending}"
     as_it_came = folder / f"as-it-came{reader.ending}"
@@ -153,7 +153,7 @@ def judged(reader, content: bytes, folder: Path, limited: bool) -> Outcome:
         each.write_bytes(content)
     begin = time.process_time()
     try:
-        with _limits(limited), warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        with _limits(seconds), warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")  # a damaged number may overflow
             reader.read(path)
             numbers = "" if reader.numbers is None else digest(reader.numbers(as_it_came))
@@ -168,15 +168,15 @@ def judged(reader, content: bytes, folder: Path, limited: bool) -> Outcome:
 
 
 @contextlib.contextmanager
-def _limits(limited):
+def _limits(seconds):
     """Limit what the block may take beyond what the process has."""
-    if not limited:
+    if seconds is None:
         yield
         return
     has = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
     used = time.process_time()
     resource.setrlimit(resource.RLIMIT_AS, (has + MEMORY, resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS + 1, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + seconds + 1, resource.RLIM_INFINITY))
     try:
         yield
     finally:
