@@ -94,9 +94,10 @@ class Explorer:
     def outcome(self, reader: Reader, content: bytes, whole: bytes, damage: Damage) -> Outcome:
         """Return what reading a damaged file ends in, where checksums have to notice the damage."""
         outcome = self.judge.outcome(reader, content, whole)
-        if outcome.kind != ACCEPTED or not damage.of_bytes or reader.numbers is None:
-            return outcome
-        return outcome if outcome.numbers in self._whole_numbers(reader) else outcome._replace(kind=FAILED, reason=SILENT)
+        sealed = outcome.kind == ACCEPTED and damage.of_bytes and reader.numbers is not None
+        if sealed and outcome.numbers not in self._whole_numbers(reader):
+            return outcome._replace(kind=FAILED, reason=SILENT)
+        return outcome
 
     def _whole_numbers(self, reader: Reader) -> set[str]:
         """Return digests of the numbers of all whole files, of which two may have been spliced."""

@@ -110,9 +110,7 @@ def entries_changed(array, rng):
     new = values[rng.integers(len(values))]
     flat = array.ravel()
     with np.errstate(all="ignore"):
-        flat[chosen] = (
-            flat[chosen] * 10 + 1 if rng.random() < 0.2 and array.dtype.kind != "b" else np.array(new).astype(array.dtype)
-        )
+        flat[chosen] = flat[chosen] * 10 + 1 if rng.random() < 0.2 else np.array(new).astype(array.dtype)
     return npy(flat.reshape(array.shape))
 
 

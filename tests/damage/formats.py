@@ -1,6 +1,7 @@
 """What can be damaged in a file of each format, and how a failing file of it is made smaller."""
 
 import json
+import lzma
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +27,11 @@ def toml_changed(content, rng):
     return toml_text(tree_changed(tomllib.loads(content.decode()), rng))
 
 
+def packed_words_changed(content, rng):
+    """Change words of a text that is packed."""
+    return lzma.compress(words_changed(lzma.decompress(content), rng))
+
+
 def simpler_json(content):
     """Yield simpler data."""
     yield from map(json_text, without_parts(json.loads(content)))
@@ -45,16 +51,22 @@ def fewer_lines(content):
             yield b"\n".join([*lines[:k], line[: len(line) // 2], *lines[k + 1 :]])
 
 
+def fewer_packed_lines(content):
+    """Yield packed texts without a line."""
+    yield from map(lzma.compress, fewer_lines(lzma.decompress(content)))
+
+
 FORMATS = {
     ".npz": Format(NPZ, simpler_npz),
     ".json": Format((json_changed,), simpler_json),
     ".toml": Format((toml_changed, toml_changed, words_changed), simpler_toml),
     ".csv": Format((cells_changed,), fewer_lines),
     ".drn": Format((words_changed,), fewer_lines),
+    ".drn.xz": Format((packed_words_changed,), fewer_packed_lines),
     ".umb": Format(UMB, simpler_umb),
     ".db": Format(SQLITE, simpler_database),
 }
-OF_BYTES = 0.4  # share of damage that does not know the format
+OF_BYTES = 0.3  # share of damage that does not know the format
 
 
 class Damage(NamedTuple):
@@ -74,7 +86,7 @@ def drawn_damage(ending, rng) -> Damage:
 
 
 def damaged(content, other, ending, damage: Damage) -> bytes:
-    """Return a damaged file; ``other``: another of the same kind. A change for which the file is too bad is left out."""
+    """Return a damaged file; ``other``: another of the same kind. Changes that a file is too bad for are left out."""
     known = {change.__name__: change for change in (*raw.CHANGES, *FORMATS[ending].changes)}
     for name, seed in damage.changes:
         rng = np.random.default_rng(seed)

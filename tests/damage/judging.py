@@ -49,7 +49,7 @@ class Reader(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What reading a file ended in; ``reason``: what failures have in common; ``numbers``: a digest of what was read."""
+    """What reading a file ended in; ``reason``: the same for like failures; ``numbers``: a digest of what was read."""
 
     kind: str
     reason: str = ""
@@ -185,7 +185,7 @@ def _limits(seconds):
 
 
 def _refused(error) -> Outcome:
-    """An error for the user is one line of a bounded length, and hides neither a lack of memory nor one of the stack."""
+    """An error for the user is one line of a bounded length, and hides no lack of memory."""
     message, name = str(error), type(error).__name__
     if len(message.splitlines()) != 1:
         return Outcome(FAILED, f"{name} of several lines in {_place(error)}", message[:500])

@@ -1,9 +1,10 @@
 """Every reader of a file: how to make a file for it, and how to read the file and use what it holds a little."""
 
 import contextlib
+import lzma
 from concurrent.futures import Future
 from dataclasses import replace
-from pathlib import Path
+from importlib import resources
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,11 +24,11 @@ from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.learning.runtime.persistence import read_saved
+from psconrl.report import page_contents
 from psconrl.report.board_page import read_folder, write_board
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.source import Source
 from psconrl.report.page import render_report
-from psconrl.report.page_contents import build
 from psconrl.report.submission import files_digest
 from psconrl.report.submission_file import write_submission
 from psconrl.simulation.model_run import Simulation
@@ -36,7 +37,9 @@ from reports import made_up_submission
 from sweeps import AtOnce
 
 MODEL = psconrl.load("counterexample")
-QUEUE = load_system("inventory")
+STOCK, KNOWN_STOCK = load_system("inventory"), load_system("inventory", known=True)
+# From s0 to s1 and back; staying costs (0, 1) and (1, 0), moving (1, 1): the optimum is a mixture of two policies.
+ISLANDS = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 1], [1, 1]], [[1, 1], [0, 1]]], [0.5])
 SOME_STATES = 300  # of a system, above which its model takes long to build: this is not about files
 SPEC = """
 name = "damaged"
@@ -81,23 +84,44 @@ def small_model(seed, sparse=False) -> CMDP:
     )  # fmt: skip
 
 
-def plan_and_save(model, path):
+def dense(path, seed):
+    psconrl.save(small_model(seed), path)
+
+
+def sparse(path, seed):
+    psconrl.save(small_model(seed, sparse=True), path)
+
+
+def plan_and_save(path):
+    model = psconrl.load(path)
     psconrl.plan(model)
     psconrl.save(model, path.with_name(f"again{path.suffix}"))
 
 
+def plan(path, seed):
+    psconrl.plan(small_model(seed) if seed else ISLANDS).save(path)
+
+
 def play_plan(path):
     best = psconrl.Plan.load(path)
-    best.act(0, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    (best if best.mixture is None else best.draw(rng)).act(0, rng)
     best.to_csv(path.with_suffix(".csv"))
     best.to_json(path.with_suffix(".json"))
-    psconrl.plan(small_model(0), start=best)
-    psconrl.certify(small_model(0), best)
+    model = ISLANDS if best.policy.shape == (2, 2) else small_model(0)
+    psconrl.plan(model, start=best)
+    psconrl.certify(model, best)
 
 
-def explicit(path):
+def packed_drn(path, seed):
+    plain = path.with_name("plain.drn")
+    psconrl.save(small_model(seed), plain)
+    path.write_bytes(lzma.compress(plain.read_bytes()))
+
+
+def plan_explicit(path):
     """Read a file of another program."""
-    return psconrl.load(path, minimise="objective")
+    psconrl.plan(psconrl.load(path, minimise="objective"))
 
 
 def check(model, proof):
@@ -114,35 +138,40 @@ def check(model, proof):
         raise RefusedError(f"exit code {code}")
 
 
-def check_with_right_model(path):
-    model = path.with_name("model.npz")
-    psconrl.save(small_model(0), model)
-    check(model, path)
+def check_against(model):
+    def read(path):
+        """Check a proof against its model."""
+        psconrl.save(model, path.with_name("model.npz"))
+        check(path.with_name("model.npz"), path)
+
+    return read
 
 
 def check_with_right_proof(path):
-    proof = path.with_name("proof-of-plan.json")
-    proof.write_bytes(right_proof(path.with_name("plan.proof.json")))
+    proof = path.with_name("right-proof.json")
+    proof_of(small_model(0))(proof, 0)
     check(path, proof)
 
 
-def right_proof(path) -> bytes:
-    """The proof of the plan of a small model."""
-    psconrl.plan(small_model(0)).save_proof(path, small_model(0))
-    return path.read_bytes()
+def proof_of(model):
+    return lambda path, _: psconrl.plan(model).save_proof(path, model)
 
 
-def write_again_as(ending):
-    def read(path):
-        """Read a system, and build its model if that is quick."""
-        system = System.load(path)
-        again = path.with_name(f"again{ending}")
-        system.save(again)
-        System.load(again)
-        if system.states.size * system.actions.size <= SOME_STATES:
-            PSConRL.of(system) if system.source.unknown() else system.model()
+def proven(path, seed):
+    psconrl.save(small_model(0), path)
 
-    return read
+
+def system(path, seed):
+    random_system(seed)[0].save(path)
+
+
+def build(path):
+    """Read a system, write it in the other format, and build its model if that is quick."""
+    found, again = System.load(path), path.with_name(f"again{'.toml' if path.suffix == '.json' else '.json'}")
+    found.save(again)
+    System.load(again)
+    if found.states.size * found.actions.size <= SOME_STATES:
+        PSConRL.of(found) if found.source.unknown() else found.model()
 
 
 def any_agent(path, seed):
@@ -154,24 +183,25 @@ def any_agent(path, seed):
     played(agent).save(path)
 
 
-def played(agent, rounds=40):
-    """Return an agent after some rounds on two states."""
-    for k in range(rounds):
-        agent.observe(agent.act(k % 2), (k + 1) % 2, [0.5] * agent.n_costs)
+def played(agent):
+    """Return an agent after some rounds, in which it goes from the first state to the second and back."""
+    n = min(agent.n_states, 2)
+    for k in range(40):
+        agent.observe(agent.act(k % n), (k + 1) % n, [0.5] * agent.n_costs)
     return agent
 
 
-def agent_of_system(path, seed):
-    agent = PSConRL.of(QUEUE, seed=seed) if seed % 2 else safe_agent(seed)
-    run = Simulation(load_system("inventory", known=True), agent, seed)
+def run_of_system(path, seed):
+    agent = PSConRL.of(STOCK, seed=seed) if seed % 2 else safe_agent(seed)
+    run = Simulation(KNOWN_STOCK, agent, seed)
     run.run(60)
     run.save(path)
 
 
 def safe_agent(seed):
-    known = known_baseline(load_system("inventory", known=True).model_for_learning(), by_state=True)
+    known = known_baseline(KNOWN_STOCK.model_for_learning(), by_state=True)
     del known["ranges"]
-    return SafeStart.of(QUEUE, seed=seed, **known)
+    return SafeStart.of(STOCK, seed=seed, **known)
 
 
 def planning_agent(path, seed):
@@ -187,25 +217,28 @@ def labelled_agent(path, seed):
     agent.save(path)
 
 
-def labelled_again(path):
+def play_on_labels(path):
     agent = LabelledAgent.load(path)
     agent.observe(agent.act("idle"), "busy", [0.5, 0.5])
 
 
-def play_on(path, planned=False):
+def play_on(path):
     agent = load_agent(path)
-    if planned:
-        agent.plan_in_background(executor=AtOnce())
-    else:
-        agent.finish()
-    start, n = 0, min(agent.n_states, 2)
-    for k in range(30):
-        agent.observe(agent.act(start), k % n, [0.5] * agent.n_costs)
-        start = k % n
-    agent.save(path.with_name("again.npz"))
+    agent.finish()
+    played(agent).save(path)
 
 
-def saved_run(agent):
+def plan_on(path):
+    agent = load_agent(path)
+    agent.plan_in_background(executor=AtOnce())
+    played(agent).save(path)
+
+
+def learner(seed):
+    return PSConRL(2, 2, MODEL.thresholds, seed=seed)
+
+
+def run_of(agent):
     def sample(path, seed):
         run = Simulation(MODEL, agent(seed), seed)
         run.run(200)
@@ -229,10 +262,35 @@ def log(path, seed):
     psconrl.simulate(MODEL, agent, 200 + 20 * seed, seed=0)
 
 
+def continue_log(path):
+    log(path, 12)
+
+
+def log_of_system(path, seed):
+    agent = PSConRL.of(STOCK, seed=seed)
+    agent.watch(CSVLog(path))
+    Simulation(KNOWN_STOCK, agent, seed).run(100)
+
+
 def results(path, seed):
     run_sweep(parse_spec(SPEC.format(seed=seed)).jobs(), path, executor=AtOnce())
     with Store(path) as store:
         store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def continue_sweep(path):
+    results(path, 0)
+
+
+def spec(path, seed):
+    """Write a shipped spec, or a short one."""
+    folder = resources.files("psconrl.experiment").joinpath("specs")
+    shipped = sorted((each for each in folder.iterdir() if each.name.endswith(".toml")), key=lambda each: each.name)
+    path.write_text(SPEC.format(seed=seed) if seed == 0 else shipped[seed % len(shipped)].read_text())
+
+
+def jobs(path):
+    read_spec(path).jobs()
 
 
 def export(path):
@@ -242,7 +300,7 @@ def export(path):
 
 def report(path):
     with Store(path) as store:
-        render_report(build(store))
+        render_report(page_contents.build(store))
 
 
 def monitor(path):
@@ -267,6 +325,11 @@ def numbers_of_model(path):
             list(model.state_names or ())]  # fmt: skip
 
 
+def numbers_of_proven(path):
+    """What the checker of proofs reads, which it does without the package."""
+    return list(vars(read_model(path)).values())
+
+
 def numbers_of_agent(path):
     return list(read_saved(path))
 
@@ -279,41 +342,35 @@ def numbers_of_plan(path):
 READERS = {
     reader.name: reader
     for reader in (
-        Reader("model", ".npz", lambda path, seed: psconrl.save(small_model(seed), path),
-               lambda path: plan_and_save(psconrl.load(path), path), numbers_of_model),
-        Reader("sparse-model", ".npz", lambda path, seed: psconrl.save(small_model(seed, sparse=True), path),
-               lambda path: plan_and_save(psconrl.load(path), path), numbers_of_model),
-        Reader("model-text", ".json", lambda path, seed: psconrl.save(small_model(seed), path),
-               lambda path: plan_and_save(psconrl.load(path), path)),
-        Reader("sparse-text", ".json", lambda path, seed: psconrl.save(small_model(seed, sparse=True), path),
-               lambda path: plan_and_save(psconrl.load(path), path)),
-        Reader("umb", ".umb", lambda path, seed: psconrl.save(small_model(seed), path), explicit),
-        Reader("drn", ".drn", lambda path, seed: psconrl.save(small_model(seed), path), explicit),
-        Reader("system", ".toml", lambda path, seed: random_system(seed)[0].save(path), write_again_as(".json")),
-        Reader("system-text", ".json", lambda path, seed: random_system(seed)[0].save(path), write_again_as(".toml")),
-        Reader("plan", ".npz", lambda path, seed: psconrl.plan(small_model(seed)).save(path), play_plan,
-               numbers_of_plan),
-        Reader("proof", ".json", lambda path, seed: right_proof(path), check_with_right_model),
-        Reader("proven-model", ".npz", lambda path, seed: psconrl.save(small_model(0), path), check_with_right_proof,
-               lambda path: list(vars(read_model(path)).values())),
-        Reader("proven-text", ".json", lambda path, seed: psconrl.save(small_model(0), path), check_with_right_proof),
+        Reader("model", ".npz", dense, plan_and_save, numbers_of_model),
+        Reader("sparse-model", ".npz", sparse, plan_and_save, numbers_of_model),
+        Reader("model-text", ".json", dense, plan_and_save),
+        Reader("sparse-text", ".json", sparse, plan_and_save),
+        Reader("umb", ".umb", dense, plan_explicit),
+        Reader("drn", ".drn", dense, plan_explicit),
+        Reader("packed-drn", ".drn.xz", packed_drn, plan_explicit),
+        Reader("system", ".toml", system, build),
+        Reader("system-text", ".json", system, build),
+        Reader("plan", ".npz", plan, play_plan, numbers_of_plan),
+        Reader("proof", ".json", proof_of(small_model(0)), check_against(small_model(0))),
+        Reader("proof-of-mixture", ".json", proof_of(ISLANDS), check_against(ISLANDS)),
+        Reader("proven-model", ".npz", proven, check_with_right_proof, numbers_of_proven),
+        Reader("proven-text", ".json", proven, check_with_right_proof),
         Reader("agent", ".npz", any_agent, play_on, numbers_of_agent),
-        Reader("agent-of-system", ".npz", agent_of_system, play_on, numbers_of_agent),
-        Reader("planning-agent", ".npz", planning_agent, lambda path: play_on(path, planned=True), numbers_of_agent),
-        Reader("labelled-agent", ".npz", labelled_agent, labelled_again, numbers_of_agent),
-        Reader("run", ".npz", saved_run(lambda seed: PSConRL(2, 2, MODEL.thresholds, seed=seed)), resume(MODEL),
-               numbers_of_agent),
-        Reader("run-of-system", ".npz", agent_of_system, resume(load_system("inventory", known=True)),
-               numbers_of_agent),
-        Reader("run-of-foreign", ".npz", saved_run(Checked), resume(MODEL, Checked), numbers_of_agent),
+        Reader("agent-of-system", ".npz", run_of_system, play_on, numbers_of_agent),
+        Reader("planning-agent", ".npz", planning_agent, plan_on, numbers_of_agent),
+        Reader("labelled-agent", ".npz", labelled_agent, play_on_labels, numbers_of_agent),
+        Reader("run", ".npz", run_of(learner), resume(MODEL), numbers_of_agent),
+        Reader("run-of-system", ".npz", run_of_system, resume(KNOWN_STOCK), numbers_of_agent),
+        Reader("run-of-foreign", ".npz", run_of(Checked), resume(MODEL, Checked), numbers_of_agent),
         Reader("log", ".csv", log, monitor),
-        Reader("log-continued", ".csv", log, lambda path: log(path, 12)),
+        Reader("log-of-system", ".csv", log_of_system, monitor),
+        Reader("log-continued", ".csv", log, continue_log),
         Reader("report", ".db", results, report),
         Reader("export", ".db", results, export),
         Reader("monitor", ".db", results, monitor),
-        Reader("sweep", ".db", results, lambda path: results(path, 0)),
+        Reader("sweep", ".db", results, continue_sweep),
         Reader("submission", ".json", submission, board),
-        Reader("spec", ".toml", lambda path, seed: path.write_text(SPEC.format(seed=seed)),
-               lambda path: read_spec(path).jobs()),
+        Reader("spec", ".toml", spec, jobs),
     )
-}  # fmt: skip
+}

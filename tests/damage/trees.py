@@ -13,7 +13,8 @@ NUMBERS = (
 )  # fmt: skip
 TEXTS = (
     "\0", "\x1b[2J", "\n", "\ud800", "\u202e", "=1", "a" * 100_000, "{x}", "{x:>400000000}", "{x!r}", "{0}", "{}", "{",
-    "{x.real}", "%s", "../x", "/dev/zero", "a:b", "gym:a:b", "nan", "9**9**9", "10**10**10", "1/0", "0**-1", "x" + " + x" * 5000,
+    "{x.real}", "%s", "../x", "/dev/zero", "a:b", "gym:a:b", "nan", "9**9**9", "10**10**10", "1/0", "0**-1",
+    "x" + " + x" * 5000,
     "(" * 300, "-" * 5000 + "1", "not " * 3000 + "1", "x if x else " * 500 + "x", "min()", "max(x)", "x[0]", "x.real",
     "'a' * 10**9", "lambda: 0", "x == 'good'", "p95(x) <= 7", "x <= 1e999", "<= 1", "1e400", "floor(1e300)", "x" * 300,
     "10**300 * 10**300", "x % 0", "x // 0", "(-8)**0.5", "next_x", "[1, 2]", "range(10**9)", "0..1000000000",
@@ -107,9 +108,7 @@ def json_changed(content, rng):
 
 def toml_text(tree) -> bytes:
     """Return a table as TOML, with a line for each of its keys."""
-    return "".join(f"{_quoted(key)} = {_inline(value)}\n" for key, value in tree.items()).encode(
-        errors="surrogatepass"
-    )
+    return "".join(f"{_quoted(key)} = {_inline(value)}\n" for key, value in tree.items()).encode(errors="surrogatepass")
 
 
 def _inline(value):
