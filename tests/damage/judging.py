@@ -91,26 +91,25 @@ class Judge:
 
     def _ask(self, reader, content) -> Outcome:
         limited = reader.name in self._known
-        begin = time.perf_counter()
         try:
             self._ours.send((reader.name, content, limited))
             if not self._ours.poll(WAITING):
-                raise EOFError
+                self._stop()
+                return Outcome(FAILED, f"waits more than {WAITING:g} seconds", seconds=WAITING)
             return self._ours.recv()
         except (EOFError, OSError):
             code = self._stop()
-        died = -code if code is not None and code < 0 else 0
-        reason = {
-            signal.SIGXCPU: f"takes more than {self._seconds} seconds",
-            signal.SIGKILL: f"waits more than {WAITING:g} seconds",
-        }.get(died, f"the process ends ({signal.Signals(died).name if died else code})")
-        return Outcome(FAILED, reason, seconds=time.perf_counter() - begin)
+        if code == -signal.SIGXCPU:
+            return Outcome(FAILED, f"takes more than {self._seconds} seconds", seconds=self._seconds)
+        return Outcome(FAILED, f"the process ends ({signal.Signals(-code).name if code < 0 else code})")
 
     def _start(self):
         self._stop()
         context = multiprocessing.get_context("spawn")
         self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, self._module, self._seconds), daemon=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="damaged-", ignore_cleanup_errors=True)
+        given = theirs, self._module, self._seconds, Path(self._folder.name)
+        self._process = context.Process(target=serve, args=given, daemon=True)
         self._process.start()
         theirs.close()
         self._known, self._read = set(), 0
@@ -125,23 +124,21 @@ class Judge:
         if process.is_alive():
             process.kill()
             process.join()
+        self._folder.cleanup()
         return process.exitcode
 
 
-def serve(connection, module, seconds):
+def serve(connection, module, seconds, folder):
     """Read files for a ``Judge`` until it closes the connection."""
-    readers = importlib.import_module(module).READERS
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    folder = Path(tempfile.mkdtemp(prefix="damaged-"))
-    try:
-        while True:
-            try:
-                name, content, limited = connection.recv()
-            except EOFError:
-                return
-            connection.send(judged(readers[name], content, folder / "file", seconds if limited else None))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    readers = importlib.import_module(module).READERS
+    while True:
+        try:
+            name, content, limited = connection.recv()
+        except EOFError:
+            return
+        connection.send(judged(readers[name], content, folder / "read", seconds if limited else None))
 
 
 def judged(reader, content: bytes, folder: Path, seconds: int | None) -> Outcome:
