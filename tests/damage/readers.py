@@ -1,6 +1,7 @@
 """Every reader of a file: how to make a file for it, and how to read the file and use what it holds a little."""
 
 import contextlib
+import io
 import lzma
 from concurrent.futures import Future
 from dataclasses import replace
@@ -124,18 +125,29 @@ def plan_explicit(path):
     psconrl.plan(psconrl.load(path, minimise="objective"))
 
 
-def check(model, proof):
-    """Check a proof with the command of the library and with that of the checker, which must agree."""
-    with contextlib.redirect_stdout(None):
-        plain = checker.main([str(model), str(proof)])
+def run(*arguments):
+    """Run a command; an exit code that says that it refused is an error for the user."""
+    with contextlib.redirect_stdout(io.StringIO()):
         try:
-            command(["verify", str(model), str(proof)])
-            code = 0
+            command([str(each) for each in arguments])
         except SystemExit as ended:
-            code = ended.code or 0
-    assert (code == 0) == (plain == 0), f"verify ends with {code}, check_proof with {plain}"
-    if code:
-        raise RefusedError(f"exit code {code}")
+            if ended.code:
+                raise RefusedError(f"exit code {ended.code}") from None
+
+
+def check(model, proof):
+    """Check a proof with the checker alone and with the command of the library, which must agree."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(None), contextlib.redirect_stderr(said):
+        code = checker.main([str(model), str(proof)])
+    if MemoryError.__name__ in said.getvalue():
+        raise MemoryError
+    try:
+        run("verify", model, proof)
+    except RefusedError:
+        assert code, "refused by verify, proven by check_proof"
+        raise
+    assert code == 0, f"proven by verify, code {code} of check_proof"
 
 
 def check_against(model):
@@ -193,9 +205,9 @@ def played(agent):
 
 def run_of_system(path, seed):
     agent = PSConRL.of(STOCK, seed=seed) if seed % 2 else safe_agent(seed)
-    run = Simulation(KNOWN_STOCK, agent, seed)
-    run.run(60)
-    run.save(path)
+    simulated = Simulation(KNOWN_STOCK, agent, seed)
+    simulated.run(60)
+    simulated.save(path)
 
 
 def safe_agent(seed):
@@ -240,18 +252,18 @@ def learner(seed):
 
 def run_of(agent):
     def sample(path, seed):
-        run = Simulation(MODEL, agent(seed), seed)
-        run.run(200)
-        run.save(path)
+        simulated = Simulation(MODEL, agent(seed), seed, evaluate_policies=bool(seed % 2))
+        simulated.run(200)
+        simulated.save(path)
 
     return sample
 
 
 def resume(model, agent=None):
     def read(path):
-        run = Simulation.resume(model, path, agent=agent and agent())
-        run.run(run.round + 60)
-        run.save(path)
+        found = Simulation.resume(model, path, agent=agent and agent())
+        found.run(found.round + 60)
+        found.save(path)
 
     return read
 
@@ -301,6 +313,10 @@ def export(path):
 def report(path):
     with Store(path) as store:
         render_report(page_contents.build(store))
+
+
+def table(path):
+    run("table", path, "--format", "csv")
 
 
 def monitor(path):
@@ -367,6 +383,7 @@ READERS = {
         Reader("log-of-system", ".csv", log_of_system, monitor),
         Reader("log-continued", ".csv", log, continue_log),
         Reader("report", ".db", results, report),
+        Reader("table", ".db", results, table),
         Reader("export", ".db", results, export),
         Reader("monitor", ".db", results, monitor),
         Reader("sweep", ".db", results, continue_sweep),
