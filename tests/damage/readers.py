@@ -316,7 +316,7 @@ def report(path):
 
 
 def table(path):
-    run("table", path, "--format", "csv")
+    run("table", path, "--format", "csv", "--metric", "objective", "--metric", "cost")
 
 
 def monitor(path):
