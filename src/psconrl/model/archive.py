@@ -22,6 +22,7 @@ from psconrl.errors import PsconrlError
 DEFLATED_MOST = 1032  # bytes that one byte of a deflate stream can stand for (the zlib manual)
 TEXT_PARSED_BYTES = 7  # bytes of memory per byte of JSON, at worst: a character takes four, and is parsed to twenty
 STREAM_BYTES = 64  # of a stream of nothing, at most
+LONGEST_FORMAT = 40  # characters of the name of a format that is repeated in a message
 KINDS_OF_NUMBERS = "biufcSU"  # of arrays that are read: numbers, bits and text
 
 
@@ -117,6 +118,16 @@ def opened_archive(path: Path, form: str, error: type[PsconrlError]) -> Iterator
         raise error(f"{path}: cannot be read ({failed.strerror or failed})") from None
     except Exception as failed:  # zip, zlib, the header's tokenizer, JSON and NumPy each raise their own errors
         raise error(f"{path}: truncated, or not a {form} file ({type(failed).__name__})") from None
+
+
+def other_format(form: str, found: Any) -> str:
+    """Return the message for a file that should be of the format ``form``, and says that it is of another.
+
+    >>> other_format("psconrl-plan", "psconrl-agent"), other_format("psconrl-plan", "any\\nthing")
+    ('not a psconrl-plan file but a psconrl-agent one', 'not a psconrl-plan file')
+    """
+    is_name = isinstance(found, str) and found.isprintable() and len(found) <= LONGEST_FORMAT
+    return f"not a {form} file" + (f" but a {found} one" if is_name else "")
 
 
 def shown_shape(shape: tuple[int, ...]) -> str:
