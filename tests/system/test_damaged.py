@@ -66,7 +66,8 @@ def test_a_damaged_file_is_one_line_or_a_result(name, explorer, full):
     assert {one.reader for one in found} == {name}
     failures = {f"{name}: {one.outcome.reason}": one for one in found if one.outcome.is_failure}
     assert {reason: one for reason, one in failures.items() if reason not in expected_to_fail().values()} == {}
-    assert any(one.outcome.kind == REFUSED for one in found)  # some damage is noticed
+    is_log = READERS[name].ending == ".csv"  # of which every line is shown that can be read
+    assert is_log or any(one.outcome.kind == REFUSED for one in found)  # some damage is noticed
 
 
 @pytest.mark.parametrize(
