@@ -59,6 +59,14 @@ def sample(reader: Reader, seed: int) -> bytes:
         return path.read_bytes()
 
 
+def sealed(reader: Reader, content: bytes, damage: Damage) -> bytes:
+    """Return a damaged file with checksums that are right for it, if it is to have them and is not too bad for that."""
+    if damage.sealed and reader.seal is not None:
+        with suppress(Exception):
+            return reader.seal(content)
+    return content
+
+
 class Explorer:
     """Damages and reads files. Each thread has a process that reads; ``close`` ends them."""
 
@@ -88,14 +96,14 @@ class Explorer:
         with self._lock:
             whole, other = (sample(reader, int(k)) for k in rng.integers(SAMPLES, size=2))
         damage = drawn_damage(reader.ending, rng)
-        outcome = self.outcome(reader, damaged(whole, other, reader.ending, damage), whole, damage)
-        return Found(reader.name, case, damage, whole, other, outcome)
+        content = sealed(reader, damaged(whole, other, reader.ending, damage), damage)
+        return Found(reader.name, case, damage, whole, other, self.outcome(reader, content, whole, damage))
 
     def outcome(self, reader: Reader, content: bytes, whole: bytes, damage: Damage) -> Outcome:
         """Return what reading a damaged file ends in, where checksums have to notice the damage."""
         outcome = self.judge.outcome(reader, content, whole)
-        sealed = outcome.kind == ACCEPTED and damage.of_bytes and reader.numbers is not None
-        if sealed and outcome.numbers not in self._whole_numbers(reader):
+        unnoticed = outcome.kind == ACCEPTED and not damage.sealed and reader.numbers is not None
+        if unnoticed and outcome.numbers not in self._whole_numbers(reader):
             return outcome._replace(kind=FAILED, reason=SILENT)
         return outcome
 
@@ -112,9 +120,11 @@ class Explorer:
         reader = READERS[found.reader]
 
         def fails(content: bytes) -> bool:
-            return self.outcome(reader, content, found.whole, found.damage).reason == found.outcome.reason
+            again = sealed(reader, content, found.damage)
+            return self.outcome(reader, again, found.whole, found.damage).reason == found.outcome.reason
 
         content = shrunk(reader.ending, found.whole, found.other, found.damage, fails, seconds)
+        content = sealed(reader, content, found.damage)
         return write_case(reader, content, must_be_refused=found.outcome.reason == SILENT)
 
 

@@ -66,6 +66,7 @@ FORMATS = {
     ".umb": Format(UMB, simpler_umb),
     ".db": Format(SQLITE, simpler_database),
 }
+SEALED = (".npz", ".umb", ".drn.xz")  # whose checksums every change that knows the format calculates again
 OF_BYTES = 0.3  # share of damage that does not know the format
 
 
@@ -73,7 +74,7 @@ class Damage(NamedTuple):
     """How a file is damaged: changes and their seeds, in their order. It can be repeated without some of them."""
 
     changes: tuple[tuple[str, int], ...]
-    of_bytes: bool  # checksums that the format has are not adapted to the change
+    sealed: bool  # checksums are calculated again, so that the reader meets what is wrong
 
 
 def drawn_damage(ending, rng) -> Damage:
@@ -82,7 +83,8 @@ def drawn_damage(ending, rng) -> Damage:
     known = (*raw.CHANGES, raw.spliced) if of_bytes else FORMATS[ending].changes
     number = 1 if rng.random() < 0.6 else int(rng.integers(2, 5))
     names = [known[rng.integers(len(known))].__name__ for _ in range(number)]
-    return Damage(tuple((name, int(rng.integers(2**32))) for name in names), of_bytes)
+    sealed = not of_bytes and (ending in SEALED or bool(rng.random() < 0.5))
+    return Damage(tuple((name, int(rng.integers(2**32))) for name in names), sealed)
 
 
 def damaged(content, other, ending, damage: Damage) -> bytes:

@@ -37,7 +37,8 @@ class RefusedError(Exception):
 class Reader(NamedTuple):
     """A reader: a name, the ending of its files, how to make one from a seed, and how to read and use one.
 
-    ``numbers``: all numbers of a file whose checksums notice damaged bytes, such as ``.npz``.
+    ``numbers``: all numbers of a file with checksums. ``seal``: how to calculate these again, unless the changes that
+    know the format do so.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Reader(NamedTuple):
     sample: Callable[[Path, int], object]
     read: Callable[[Path], object]
     numbers: Callable[[Path], object] | None = None
+    seal: Callable[[bytes], bytes] | None = None
     refusals: tuple[type[Exception], ...] = (PsconrlError, RefusedError)  # errors that are meant for the user
 
 

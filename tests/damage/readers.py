@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import lzma
 from concurrent.futures import Future
 from dataclasses import replace
@@ -14,6 +15,7 @@ import psconrl
 import psconrl.check_proof.__main__ as checker
 from damage.foreign import Checked
 from damage.judging import Reader, RefusedError
+from damage.trees import json_text
 from psconrl import CMDP, CSVLog, LabelledAgent, PSConRL, System, load_agent
 from psconrl.agents import SafeStart, known_baseline
 from psconrl.check_proof.model_files import read_model
@@ -331,6 +333,12 @@ def submission(path, seed):
     write_submission(replace(made, code=files_digest(made.files)), path)
 
 
+def seal_submission(content):
+    """Calculate the checksum of the code in a submission again."""
+    record = json.loads(content)
+    return json_text(record | {"code": files_digest(record["files"])})
+
+
 def board(path):
     write_board(read_folder(path.parent), path.parent / "board.html")
 
@@ -387,7 +395,7 @@ READERS = {
         Reader("export", ".db", results, export),
         Reader("monitor", ".db", results, monitor),
         Reader("sweep", ".db", results, continue_sweep),
-        Reader("submission", ".json", submission, board),
+        Reader("submission", ".json", submission, board, seal=seal_submission),
         Reader("spec", ".toml", spec, jobs),
     )
 }

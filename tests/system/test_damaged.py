@@ -19,7 +19,7 @@ from damage.formats import FORMATS, Damage, damaged, drawn_damage
 from damage.judging import ACCEPTED, FAILED, REFUSED, Judge
 from damage.readers import READERS
 from damage.trees import json_text, toml_text, tree_changed
-from explore_files import SILENT, Explorer, main, sample
+from explore_files import SILENT, Explorer, main, sample, sealed
 
 pytestmark = [
     pytest.mark.fuzz,
@@ -95,12 +95,25 @@ def test_a_whole_file_has_to_be_accepted():
 
 
 def test_numbers_that_change_under_a_checksum_are_seen():
-    whole, one_bit = sample(CARELESS, 0), Damage((), of_bytes=True)
+    whole, one_bit = sample(CARELESS, 0), Damage((), sealed=False)
     with Explorer(1, [CARELESS], FAULTY_MODULE) as explorer:
         assert explorer.outcome(CARELESS, b"[1, 2, 3, 4] ", whole, one_bit).kind == ACCEPTED
         assert explorer.outcome(CARELESS, b"[1, 2, 3, 5]", whole, one_bit).reason == SILENT
-        assert explorer.outcome(CARELESS, b"[1, 2, 3, 5]", whole, one_bit._replace(of_bytes=False)).kind == ACCEPTED
+        assert explorer.outcome(CARELESS, b"[1, 2, 3, 5]", whole, one_bit._replace(sealed=True)).kind == ACCEPTED
         assert explorer.outcome(CARELESS, b"[1, 2, 3", whole, one_bit).kind == REFUSED
+
+
+def test_checksums_are_made_right_for_damage_that_is_to_be_met_behind_them():
+    """The code of a submission has a checksum, which other code does not have."""
+    met, noticed = Damage((), sealed=True), Damage((), sealed=False)
+    reader = READERS["submission"]
+    record = json.loads(sample(reader, 0))
+    other = json_text(record | {"files": {"mine.py": "class Mine: pass"}})
+    with Explorer(1, [reader]) as explorer:
+        for damage, kind in ((met, ACCEPTED), (noticed, REFUSED)):
+            assert explorer.outcome(reader, sealed(reader, other, damage), sample(reader, 0), damage).kind == kind
+    assert sealed(reader, b"no JSON", met) == b"no JSON"
+    assert sealed(READERS["spec"], b"x", met) == b"x"
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -108,16 +121,16 @@ def test_damage_of_every_sort_changes_a_file_and_can_be_repeated(ending):
     reader = next(each for each in READERS.values() if each.ending == ending)
     whole, other = sample(reader, 0), sample(reader, 1)
     for change in FORMATS[ending].changes:
-        damage = [Damage(((change.__name__, seed),), of_bytes=False) for seed in range(8)]
+        damage = [Damage(((change.__name__, seed),), sealed=True) for seed in range(8)]
         files = [damaged(whole, other, ending, each) for each in damage]
         assert sum(each != whole for each in files) >= 4, change.__name__
         assert files[3] == damaged(whole, other, ending, damage[3])
-    sorts = {drawn_damage(ending, np.random.default_rng(seed)).of_bytes for seed in range(20)}
+    sorts = {drawn_damage(ending, np.random.default_rng(seed)).sealed for seed in range(20)}
     assert sorts == {True, False}
 
 
 def test_a_file_that_is_too_bad_for_a_change_stays_as_it_is():
-    assert damaged(b"no zip", b"", ".npz", Damage((("header_changed", 0),), of_bytes=False)) == b"no zip"
+    assert damaged(b"no zip", b"", ".npz", Damage((("header_changed", 0),), sealed=True)) == b"no zip"
 
 
 def test_damaged_tables_are_written_as_valid_toml():
@@ -139,11 +152,11 @@ def test_only_damage_that_a_failure_needs_remains():
         return content.endswith(other)
 
     def spliced(seed):
-        return Damage((("spliced", seed),), of_bytes=True)
+        return Damage((("spliced", seed),), sealed=False)
 
     seed = next(k for k in range(100) if damaged(whole, other, ".csv", spliced(k)).endswith(other))
     alone = damaged(whole, other, ".csv", spliced(seed))
-    several = Damage((("bytes_flipped", 1), ("block_moved", 1), ("spliced", seed)), of_bytes=True)
+    several = Damage((("bytes_flipped", 1), ("block_moved", 1), ("spliced", seed)), sealed=False)
     assert shrunk(".csv", whole, other, several, ends_in_other, seconds=60) == other
     assert alone in tried
 
@@ -157,13 +170,13 @@ def test_a_failing_file_is_made_simpler_and_kept(monkeypatch, tmp_path):
         tried.append(content)
         return b'"bad"' in content
 
-    small = shrunk(".json", whole, b"", Damage((), of_bytes=False), fails, seconds=60)
+    small = shrunk(".json", whole, b"", Damage((), sealed=True), fails, seconds=60)
     assert small == b'"bad"'
     assert b'{"bad": {}}' in tried
     names = [write_case(READERS["model-text"], small, must_be_refused) for must_be_refused in (False, True)]
     assert cases() == {tmp_path / names[0]: ("model-text", False), tmp_path / names[1]: ("model-text", True)}
     assert {path.read_bytes() for path in cases()} == {small}
-    late = shrunk(".json", whole, b"", Damage((), of_bytes=False), fails, seconds=0)
+    late = shrunk(".json", whole, b"", Damage((), sealed=True), fails, seconds=0)
     assert late == whole
 
 

@@ -123,8 +123,10 @@ def opened_archive(path: Path, form: str, error: type[PsconrlError]) -> Iterator
 def other_format(form: str, found: Any) -> str:
     """Return the message for a file that should be of the format ``form``, and says that it is of another.
 
-    >>> other_format("psconrl-plan", "psconrl-agent"), other_format("psconrl-plan", "any\\nthing")
-    ('not a psconrl-plan file but a psconrl-agent one', 'not a psconrl-plan file')
+    >>> other_format("psconrl-plan", "psconrl-agent")
+    'not a psconrl-plan file but a psconrl-agent one'
+    >>> {other_format("psconrl-plan", found) for found in (None, "any\\nthing", 41 * "x")}
+    {'not a psconrl-plan file'}
     """
     is_name = isinstance(found, str) and found.isprintable() and len(found) <= LONGEST_FORMAT
     return f"not a {form} file" + (f" but a {found} one" if is_name else "")
