@@ -90,6 +90,11 @@ class Archive:
             order = ", stored by columns" if by_columns else ""
             raise self._error(f"{name!r} must hold numbers of type {' or '.join(kinds)}; got {dtype.str}{order}")
 
+    def other_format(self, form: str, found: object) -> PsconrlError:
+        """Return the error for a file that should be of the format ``form``, and says that it is of another."""
+        is_name = isinstance(found, str) and found.isprintable() and len(found) <= LONGEST_FORMAT
+        return self._error(f"not a {form} file" + (f" but a {found} one" if is_name else ""))
+
     def _header(self, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], bool, Any]:
         """Return shape, order and type in the header of an array that is as long as it claims, or raise an error."""
         name = member.filename.removesuffix(".npy")
@@ -118,18 +123,6 @@ def opened_archive(path: Path, form: str, error: type[PsconrlError]) -> Iterator
         raise error(f"{path}: cannot be read ({failed.strerror or failed})") from None
     except Exception as failed:  # zip, zlib, the header's tokenizer, JSON and NumPy each raise their own errors
         raise error(f"{path}: truncated, or not a {form} file ({type(failed).__name__})") from None
-
-
-def other_format(form: str, found: Any) -> str:
-    """Return the message for a file that should be of the format ``form``, and says that it is of another.
-
-    >>> other_format("psconrl-plan", "psconrl-agent")
-    'not a psconrl-plan file but a psconrl-agent one'
-    >>> {other_format("psconrl-plan", found) for found in (None, "any\\nthing", 41 * "x")}
-    {'not a psconrl-plan file'}
-    """
-    is_name = isinstance(found, str) and found.isprintable() and len(found) <= LONGEST_FORMAT
-    return f"not a {form} file" + (f" but a {found} one" if is_name else "")
 
 
 def shown_shape(shape: tuple[int, ...]) -> str:

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from psconrl.caps import need
 from psconrl.errors import ModelError, PsconrlError, unknown_name
 from psconrl.files import as_path, reading, write_atomically
-from psconrl.model.archive import Archive, other_format
+from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange import files as exchange_files
 from psconrl.model.layout import GridLayout
@@ -316,7 +316,7 @@ def read_npz(f: IO[bytes]) -> CMDP:
             raise ModelError(f"not a {FORMAT} file")
         record = arrays.json("header")
         if record.get("format") != FORMAT:
-            raise ModelError(other_format(FORMAT, record.get("format")))
+            raise arrays.other_format(FORMAT, record.get("format"))
         _check_shapes(arrays)
         for name in ("costs", "thresholds", "initial"):
             arrays.need_kind(name, "<f8")

@@ -14,7 +14,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError
 from psconrl.files import as_path, write_atomically
-from psconrl.model.archive import Archive, opened_archive, other_format
+from psconrl.model.archive import Archive, opened_archive
 from psconrl.model.names import Names
 from psconrl.model.units import read_units
 from psconrl.model.validation import read_at_least
@@ -146,7 +146,7 @@ def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _read(arrays: Archive) -> dict[str, Any]:
     header = arrays.json("header") if "header" in arrays else {}
     if header.get("format") != FORMAT:
-        raise PolicyError(other_format(FORMAT, header.get("format")))
+        raise arrays.other_format(FORMAT, header.get("format"))
     if header["version"] != VERSION:
         raise PolicyError(f"format version {header['version']!r} is not known here (newest: {VERSION}); update psconrl")
     costs = tuple(str(name) for name in header["cost_names"])

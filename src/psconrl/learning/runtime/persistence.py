@@ -16,7 +16,7 @@ from psconrl.caps import need
 from psconrl.errors import AgentError, ConfigError
 from psconrl.files import as_path, write_atomically
 from psconrl.learning.part import Part
-from psconrl.model.archive import Archive, opened_archive, other_format
+from psconrl.model.archive import Archive, opened_archive
 
 FORMAT = "psconrl-agent"
 VERSION = 1
@@ -90,9 +90,9 @@ def read_saved(path: Any) -> Saved:
 def _read(arrays: Archive) -> Saved:
     header = arrays.json("header")
     if header["format"] != FORMAT:
-        raise AgentError(other_format(FORMAT, header["format"]))
+        raise arrays.other_format(FORMAT, header["format"])
     if header["version"] != VERSION:
-        raise AgentError(f"format version {header['version']!r} is not {VERSION}; update psconrl")
+        raise AgentError(f"format version {header['version']} is not {VERSION}; update psconrl")
     parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}
     names = (header["agent"], header["recipe"])
     if not all(isinstance(name, str) for name in names) or not all(isinstance(part, dict) for part in parts.values()):
