@@ -360,7 +360,8 @@ def numbers_of_agent(path):
 
 def numbers_of_plan(path):
     best = psconrl.Plan.load(path)
-    return [best.policy, best.costs, best.value, best.multipliers]
+    parts = (best.status.value, best.value, best.costs, best.thresholds, best.policy, best.occupancy)
+    return [*parts, best.multipliers, best.potential, best.low_potential]
 
 
 READERS = {

@@ -16,10 +16,11 @@ import explore_files
 from damage import faulty_readers
 from damage.cases import cases, expected_to_fail, shrunk, write_case
 from damage.formats import FORMATS, Damage, damaged, drawn_damage
-from damage.judging import ACCEPTED, FAILED, REFUSED, Judge
+from damage.judging import ACCEPTED, FAILED, REFUSED, Judge, digest
 from damage.readers import READERS
 from damage.trees import json_text, toml_text, tree_changed
 from explore_files import SILENT, Explorer, main, sample, sealed
+from psconrl.errors import PsconrlError
 
 pytestmark = [
     pytest.mark.fuzz,
@@ -101,6 +102,22 @@ def test_numbers_that_change_under_a_checksum_are_seen():
         assert explorer.outcome(CARELESS, b"[1, 2, 3, 5]", whole, one_bit).reason == SILENT
         assert explorer.outcome(CARELESS, b"[1, 2, 3, 5]", whole, one_bit._replace(sealed=True)).kind == ACCEPTED
         assert explorer.outcome(CARELESS, b"[1, 2, 3", whole, one_bit).kind == REFUSED
+
+
+def test_no_bit_of_an_archive_changes_a_number_in_silence(tmp_path, full):
+    """Arrays have the CRC of the zip format, and their names are in it twice, so that none is left out."""
+    path, reader = tmp_path / "plan.npz", READERS["plan"]
+    whole = sample(reader, 1)
+    path.write_bytes(whole)
+    before = digest(reader.numbers(path))
+    rng, noticed = np.random.default_rng(3), 0
+    for k in range(0, len(whole), 1 if full else 9):
+        path.write_bytes(whole[:k] + bytes([whole[k] ^ (1 << int(rng.integers(8)))]) + whole[k + 1 :])
+        try:
+            assert digest(reader.numbers(path)) == before, k
+        except PsconrlError:
+            noticed += 1
+    assert noticed > len(whole) / 30
 
 
 def test_checksums_are_made_right_for_damage_that_is_to_be_met_behind_them():
