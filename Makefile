@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce style test test-all test-slow test-exact test-forgeries test-sanitized test-lowest test-environments test-aarch64 coverage mutants bench docs check-board dist format constraints clean
+.PHONY: help reproduce style test test-all test-slow test-exact test-forgeries test-files test-sanitized test-lowest test-environments test-aarch64 coverage mutants bench docs check-board dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form: results/quick/"
@@ -32,6 +32,7 @@ help:
 	@echo "make test-slow      stress and search: tests that take minutes, other random examples at every run"
 	@echo "make test-exact     new random models, each plan compared with rational arithmetic: CASES=2000 SEED=1 JOBS=2"
 	@echo "make test-forgeries proofs that claim more than is true, each compared with an exact optimum: CASES=200 SEED=1"
+	@echo "make test-files     new damaged files of every kind, read within limits of memory and time: CASES=20000 SEED=1 JOBS=2"
 	@echo "make test-sanitized kernels that check every index, under the sanitizers of the compiler"
 	@echo "make test-lowest    the tests with the oldest supported libraries"
 	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
@@ -119,6 +120,11 @@ test-exact: $(READY)
 # Proofs that claim more than is true; what the checker accepts is compared with an exact optimum.
 test-forgeries: $(READY)
 	$(BIN)/python tests/explore_forgeries.py --jobs $(JOBS) $(if $(CASES),--models $(CASES)) $(if $(SEED),--seed $(SEED))
+
+# Files that were never damaged in this way before; failures are shrunk and written to tests/data/files.
+test-files: $(READY)
+	$(BIN)/python tests/explore_files.py --jobs $(JOBS) $(if $(CASES),--cases $(CASES)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(READER),--reader $(READER))
 
 # Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized

@@ -2,13 +2,17 @@
 
 import csv
 import dataclasses
+import json
+import math
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from psconrl.errors import ConfigError, StoreError
+from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.export import export_tables
 from psconrl.experiment.job import execute, failure
 from psconrl.experiment.runner import run_sweep
@@ -205,3 +209,25 @@ def test_a_users_own_views_do_no_harm(tmp_path, results):
         db.commit()
     with Store(path) as store:
         assert len(store.query("SELECT * FROM good")) == len(results)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("states", None), ("actions", math.nan), ("most_episodes", "x"), ("diameter", [])]
+)
+def test_a_summary_with_bounds_has_the_numbers_of_their_formulas(name, wrong):
+    summary = {"episodes": 3, "rounds": {"optimal": 60}, "states": 2, "actions": 2, "most_episodes": 9.5, "diameter": 4}
+    columns = ColumnReader(Path("r.db"))
+    assert columns.summary(json.dumps(summary), "summary") == summary
+    assert columns.summary(json.dumps(summary | {"diameter": math.inf}), "summary")["diameter"] == math.inf
+    without = {key: summary[key] for key in ("episodes", "rounds")}
+    assert columns.summary(json.dumps(without), "summary") == without
+    with pytest.raises(StoreError, match=rf"^r\.db: .*{name} in summary"):
+        columns.summary(json.dumps(summary | {name: wrong}), "summary")
+
+
+@pytest.mark.parametrize("name", ["states", "actions"])
+def test_a_summary_without_sizes_has_no_bounds(name):
+    summary = {"episodes": 3, "rounds": {}, "states": 2, "actions": 2, "most_episodes": 9.5, "diameter": 4.0}
+    del summary[name]
+    with pytest.raises(StoreError, match=rf"^r\.db: .*{name} in summary"):
+        ColumnReader(Path("r.db")).summary(json.dumps(summary), "summary")

@@ -499,6 +499,19 @@ def test_a_run_that_differs_from_its_log_later_is_refused_there(tmp_path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("cell", ["x" * 200_000, "9" * 5000, ""], ids=["a long cell", "a long number", "an empty cell"])
+@pytest.mark.parametrize("column", [0, 1, 3])
+def test_a_log_with_a_damaged_cell_is_not_continued(tmp_path, cell, column):
+    """Neither the csv module, which takes 131,072 characters, nor int, which takes 4,300 digits, has the last word."""
+    path = tmp_path / "run.csv"
+    logged(path, 100)
+    first, second, *others = path.read_text().splitlines(keepends=True)
+    cells = second.split(",")
+    path.write_text("".join([first, ",".join([*cells[:column], cell, *cells[column + 1 :]]), *others]))
+    with pytest.raises(ConfigError, match="holds the log of another run"):
+        logged(path, 200)
+
+
 def test_a_log_with_a_gap_is_continued(tmp_path):
     """Unwatched episodes are missing, but those in the log cannot be of a later round."""
     path, found, agent = tmp_path / "run.csv", [], agent_for()

@@ -239,6 +239,10 @@ def test_foreign_npz_files(tmp_path):
     ("fields", "message"),
     [
         ({"format": "gym"}, "not a psconrl-cmdp file but a gym one"),
+        ({"format": "g" * 40}, f"not a psconrl-cmdp file but a {'g' * 40} one"),
+        ({"format": "g" * 41}, "not a psconrl-cmdp file"),
+        ({"format": "psconrl-cmdp\n"}, "not a psconrl-cmdp file"),
+        ({"format": ["gym"]}, "not a psconrl-cmdp file"),
         ({"version": 9}, "format version 9 is not known here (newest: 1); update psconrl"),
         ({"state_name": ["a"]}, "unknown field 'state_name'; did you mean 'state_names'?"),
         ({"state_names": ["a", "b"]}, "state_names must have length 1; got 2"),

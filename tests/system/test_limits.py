@@ -160,6 +160,7 @@ def test_the_limit_can_be_raised_and_lowered(tmp_path, monkeypatch):
     ("action", "error", "message"),
     [
         (lambda: PSConRL(10**9, 2, [0.5]), AgentError, "an agent of 1,000,000,000 states and 2 actions takes"),
+        (lambda: PSConRL(10**3, 10, [0.5] * 10**4), AgentError, "10,001 costs takes 1.6 GB"),
         (lambda: PSConRL(2, 10**12, [0.5]), AgentError, "an agent of 2 states"),
         (lambda: PSConRL(10**13, 2, [0.5]), AgentError, "n_states must be at most 1,000,000,000,000"),
         (lambda: Dirichlet(1e-320), AgentError, "prior must lie between 1e-100 and 1e"),

@@ -114,11 +114,12 @@ class ColumnReader:
         rounds = summary.get("rounds")
         if not isinstance(rounds, dict):
             self.wrong(f"rounds in {where}", "a JSON object")
-        sizes: dict[str, float] = {
-            key: self.number(summary[key], f"{key} in {where}") for key in ("states", "actions") if key in summary
+        has_bounds = {"most_episodes", "diameter"} <= summary.keys()
+        sizes = {
+            key: self.number(summary.get(key), f"{key} in {where}", finite=key in ("states", "actions"))
+            for key in ("states", "actions", "most_episodes", "diameter")
+            if has_bounds or key in summary
         }
-        if "diameter" in summary:
-            sizes["diameter"] = self.number(summary["diameter"], f"diameter in {where}", finite=False)
         episodes = self.number(summary.get("episodes"), f"episodes in {where}")
         counted = {kind: self.number(n, f"rounds in {where}") for kind, n in rounds.items()}
         return summary | sizes | {"episodes": episodes, "rounds": counted}

@@ -22,6 +22,7 @@ from psconrl.errors import PsconrlError
 DEFLATED_MOST = 1032  # bytes that one byte of a deflate stream can stand for (the zlib manual)
 TEXT_PARSED_BYTES = 7  # bytes of memory per byte of JSON, at worst: a character takes four, and is parsed to twenty
 STREAM_BYTES = 64  # of a stream of nothing, at most
+LONGEST_FORMAT = 40  # characters of the name of a format that is repeated in a message
 KINDS_OF_NUMBERS = "biufcSU"  # of arrays that are read: numbers, bits and text
 
 
@@ -89,6 +90,11 @@ class Archive:
         if dtype.str not in kinds or by_columns:
             order = ", stored by columns" if by_columns else ""
             raise self._error(f"{name!r} must hold numbers of type {' or '.join(kinds)}; got {dtype.str}{order}")
+
+    def other_format(self, form: str, found: object) -> PsconrlError:
+        """Return the error for a file that should be of the format ``form``, and says that it is of another."""
+        is_name = isinstance(found, str) and found.isprintable() and len(found) <= LONGEST_FORMAT
+        return self._error(f"not a {form} file" + (f" but a {found} one" if is_name else ""))
 
     def _header(self, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], bool, Any]:
         """Return shape, order and type in the header of an array that is as long as it claims, or raise an error."""

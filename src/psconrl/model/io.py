@@ -317,7 +317,7 @@ def read_npz(f: IO[bytes]) -> CMDP:
             raise ModelError(f"not a {FORMAT} file")
         record = arrays.json("header")
         if record.get("format") != FORMAT:
-            raise ModelError(f"not a {FORMAT} file but a {record.get('format')} one")
+            raise arrays.other_format(FORMAT, record.get("format"))
         _check_shapes(arrays)
         for name in ("costs", "thresholds", "initial"):
             arrays.need_kind(name, "<f8")

@@ -146,7 +146,7 @@ def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _read(arrays: Archive) -> dict[str, Any]:
     header = arrays.json("header") if "header" in arrays else {}
     if header.get("format") != FORMAT:
-        raise PolicyError(f"not a {FORMAT} file" + (f" but a {header['format']} one" if "format" in header else ""))
+        raise arrays.other_format(FORMAT, header.get("format"))
     if header["version"] != VERSION:
         raise PolicyError(f"format version {header['version']!r} is not known here (newest: {VERSION}); update psconrl")
     costs = tuple(str(name) for name in header["cost_names"])

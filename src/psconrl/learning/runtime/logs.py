@@ -181,7 +181,7 @@ def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
     If nothing was played between the two, the sums of costs up to the line and in the episode add up to those at its
     end. Otherwise there were episodes between them that were not logged.
     """
-    cells = _cells(line)
+    cells = cells_of(line.decode(errors="replace"))
     rounds, length = facts[ROUND], facts[LENGTH]
     q = (len(numbers) + 1) // 3  # averages of the episode, averages so far, and thresholds of all but the objective
     try:
@@ -200,7 +200,7 @@ def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
 
 def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
     """Return True if the line is that of this episode, ignoring planning time, change of policy and what follows."""
-    own, cells = _cells(_line([*facts, *numbers])), _cells(line)
+    own, cells = (cells_of(one.decode(errors="replace")) for one in (_line([*facts, *numbers]), line))
     timed = {COLUMNS.index("planning_time"), COLUMNS.index("changed")}
     compared = [k for k in range(len(own)) if k not in timed]
     return len(cells) > len(own) and all(own[k] == cells[k] for k in compared)
@@ -266,11 +266,15 @@ def _line(values: Sequence[Any]) -> bytes:
     return text.getvalue().encode()
 
 
-def _cells(line: bytes) -> list[str]:
-    return next(csv.reader([line.decode(errors="replace")]))
+def cells_of(line: str) -> list[str]:
+    """Return the cells of one line, parsed alone so that a damaged line does not affect the next."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 def _episode(line: bytes) -> float:
     """Return the number of a line's episode; infinity if the line is not one of this log."""
     cell = line.split(b",")[EPISODE : EPISODE + 1]
-    return int(cell[0]) if cell and cell[0].isdigit() else math.inf
+    return float(cell[0]) if cell and cell[0].isdigit() else math.inf

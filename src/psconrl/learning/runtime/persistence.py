@@ -90,7 +90,7 @@ def read_saved(path: Any) -> Saved:
 def _read(arrays: Archive) -> Saved:
     header = arrays.json("header")
     if header["format"] != FORMAT:
-        raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
+        raise arrays.other_format(FORMAT, header["format"])
     if header["version"] != VERSION:
         raise AgentError(f"format version {header['version']} is not {VERSION}; update psconrl")
     parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}

@@ -33,8 +33,9 @@ from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
 
-# Memory for every pair: policies, visits and caps, and every cost, twice.
+# Memory for every pair: policies, visits and caps.
 PAIR_BYTES = 200
+COST_BYTES = 16  # for every cost of a pair: its sum so far, and that of the episode
 
 
 class Player(ABC):
@@ -48,6 +49,7 @@ class Player(ABC):
         self.n_actions = as_count(n_actions, "n_actions")
         self._need(self.n_states * self.n_actions * PAIR_BYTES)
         self._named_thresholds = NamedThresholds(thresholds)
+        self._need(self.n_states * self.n_actions * self.n_costs * COST_BYTES, f" and {self.n_costs:,} costs")
         self.counts = Counts(self.n_states, self.n_actions, self.n_costs)
         self.rounds = 0
         self.episodes = 0

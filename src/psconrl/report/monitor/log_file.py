@@ -4,7 +4,6 @@ A run that resumes after a crash repeats the episodes since its last save, and t
 still being written is read the next time.
 """
 
-import csv
 import math
 import os
 import re
@@ -17,7 +16,17 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
-from psconrl.learning.runtime.logs import COLUMNS, DOUBTS, ESTIMATE, FLOOR, PERCENT, RATIO, RATIO_PARTS, header
+from psconrl.learning.runtime.logs import (
+    COLUMNS,
+    DOUBTS,
+    ESTIMATE,
+    FLOOR,
+    PERCENT,
+    RATIO,
+    RATIO_PARTS,
+    cells_of,
+    header,
+)
 from psconrl.learning.runtime.watchdog import Alarm, Watchdog
 
 READ_BYTES = 1 << 22  # bytes read at once
@@ -89,7 +98,7 @@ class LogFile:
         """Add complete lines."""
         self._offset += len(lines)
         self._tail = lines[-200:]
-        rows = map(_cells, filter(None, lines.decode("utf-8", "replace").split("\n")))
+        rows = map(cells_of, filter(None, lines.decode("utf-8", "replace").split("\n")))
         if not self.cost_names:
             self.cost_names = self._read_header(next(rows, []))
         for row in rows:
@@ -241,14 +250,6 @@ class LogFile:
             return []
         width = len(FACTS) + 3 * len(self.cost_names) - 1
         return [*((end, cell) for _, end, cell in self._policies), (self._numbers[-width], self._last_policy)]
-
-
-def _cells(line: str) -> list[str]:
-    """Return the cells of one line, parsed alone so that a damaged line does not affect the next."""
-    try:
-        return next(csv.reader([line]), [])
-    except csv.Error:
-        return []
 
 
 class Episodes:
