@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from damage.trees import tree_changed
 from exact import averages, number_of_policies, optimum, points, rationals, reachable
 from exact_families import FAMILIES, MOST_POLICIES, drawn
-from model_mutations import changed
 from psconrl import CMDP, check_proof, plan
 from psconrl.errors import PsconrlError
 from psconrl.planning.exact.proof_records import vector_record
@@ -207,7 +207,7 @@ class Forger:
         for _ in range(rng.choice((1, 1, 2))):
             rng.choice(ways)(proof)
         if rng.random() < 0.1:
-            proof = changed({name: proof[name] for name in proof if name not in ("format", "version")}, rng)
+            proof = tree_changed(proof, np.random.default_rng(rng.getrandbits(64)))
         return consistent(self.plain, proof) if rng.random() < 0.8 else proof
 
     def play_another(self, proof):

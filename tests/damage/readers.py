@@ -146,7 +146,7 @@ def check(model, proof):
     """Check a proof with the checker alone and with the command of the library, which must agree."""
     said = io.StringIO()
     with contextlib.redirect_stdout(None), contextlib.redirect_stderr(said):
-        code = checker.main([str(model), str(proof)])
+        code = checker.check_files([str(model), str(proof)])
     if MemoryError.__name__ in said.getvalue():
         raise MemoryError
     try:
