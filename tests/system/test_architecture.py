@@ -17,6 +17,7 @@ LAYERS = (
         "caps",
         "files",
         "named_code",
+        "saved_fields",
         "sizes",
         "toml_text",
         "check_proof",

@@ -263,13 +263,15 @@ class CertifiedPlans:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        for name in ("biases", "prices", "potential"):
-            setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name, infinite=True))
+        tables = ("biases", "prices", "potential")
+        described = {name: reals(getattr(self, name).shape, infinite=True) for name in tables}
+        if "last" in state:
+            described |= {"last": distributions(self.baseline.shape), "margins": reals(self.margins.shape)}
+        saved = read_fields(state, described)
+        self.biases, self.prices, self.potential = (saved[name] for name in tables)
+        self.last, self.margins = saved.get("last"), saved.get("margins", self.margins)
         if "split" in state:  # files of earlier versions have no moves
             self.moves.restore(state)
-        self.last = saved_floats(state["last"], self.baseline.shape, "last") if "last" in state else None
-        if self.last is not None:
-            self.margins = saved_floats(state["margins"], self.margins.shape, "margins")
 
 
 def _biases(found: Certified) -> Floats:

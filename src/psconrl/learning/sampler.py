@@ -246,13 +246,10 @@ class Sampler(SystemAgent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.planner.last = saved_policies(state["last_policies"], self.n_states, self.n_actions)
-        self.planner.weights = None
-        if state["last_weights"] is not None:  # None before the first plan
-            weights = saved_floats(state["last_weights"], (np.size(state["last_weights"]),), "last_weights")
-            if (weights < 0).any():
-                raise AgentError("last_weights must not be negative")
-            self.planner.weights = weights
+        policies = listed(integers((self.n_states,), 0, self.n_actions - 1))
+        weights = maybe(reals((None,), 0.0))  # None before the first plan
+        saved = read_fields(state, {"last_policies": policies, "last_weights": weights})
+        self.planner.last, self.planner.weights = tuple(saved["last_policies"]), saved["last_weights"]
 
 
 def _of_states(options: dict[str, Any], *names: str) -> str:

@@ -275,7 +275,19 @@ class SystemAgent(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        self._ticks_owed = float(state.get("ticks_owed", 0.0))
+        saved = read_fields(state, {"ticks_owed": real(-1.0, 1.0)}, may_be_missing=["ticks_owed"])
+        self._ticks_owed = saved.get("ticks_owed", 0.0)
+        for field, seen in (("counts", self.counts), ("play", None if self._play is None else self._play.record)):
+            if seen is not None:
+                with in_field(field), in_field("noise"):
+                    self._check_noise(seen)
+
+    def _check_noise(self, seen: Seen) -> None:
+        """Compare what was seen of the noise with the structure of the system."""
+        if isinstance(self.belief, Structured):
+            check_reports(seen, self.belief.known_structure, self._words)
+        else:
+            need_that(not seen.noise, "must be missing, since the agent was made for no system")
 
     def note(self, action: Any, next_state: Any, costs: ArrayLike) -> bool:
         """Report an outcome by numbers, with the costs incurred; return True if the episode is over."""

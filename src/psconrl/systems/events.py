@@ -118,6 +118,12 @@ class EventClock(Randomness):
         total = float(self.intensities(means).sum(axis=1).max() / self.clock)
         return means if total < 1.0 else {key: value * 0.5 / total for key, value in means.items()}
 
+    def read_parameters(self, saved: Any) -> Parameters:
+        """Return rates from a file after a check: they must not exceed the clock together."""
+        rates = super().read_parameters(saved)
+        self.table(rates)
+        return rates
+
     def possible(self) -> Bools:
         """Return which events are possible: those with a positive factor; that none happens always is."""
         return np.column_stack([self.factors > 0.0, np.ones(self.n_contexts, dtype=bool)])

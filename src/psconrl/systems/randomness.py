@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.saved_fields import read_fields
 from psconrl.systems.noise import noise_from_dict
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.priors import ParameterPrior
@@ -79,6 +80,10 @@ class Randomness(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
+
+    def read_parameters(self, saved: Any) -> Parameters:
+        """Return parameters from a file after a check."""
+        return read_fields(saved, {name: prior.parameter_kind() for name, prior in self.priors.items()})
 
     def initial(self) -> Parameters:
         """Return the prior means."""

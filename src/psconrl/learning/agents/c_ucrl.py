@@ -124,4 +124,4 @@ class CUCRL(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self._block, self._plan_next = int(state["block"]), bool(state["plan_next"])
+        self._block, self._plan_next = read_fields(state, {"block": integer(), "plan_next": flag}).values()

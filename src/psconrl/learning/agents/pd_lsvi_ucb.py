@@ -123,4 +123,4 @@ class PDLSVIUCB(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self._shortfall = saved_floats(state["shortfall"], self.thresholds.shape, "shortfall")
+        self._shortfall = read_fields(state, {"shortfall": reals(self.thresholds.shape)})["shortfall"]

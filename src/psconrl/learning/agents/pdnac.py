@@ -144,11 +144,21 @@ class PDNAC(Recording):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.logits = saved_floats(state["logits"], self.logits.shape, "logits")
-        rounds = saved_floats(state["rounds_of_steps"], (2 * self.H,), "rounds_of_steps").astype(np.int64)
-        if (rounds < 1).any() or rounds.sum() != self._pairs.size:
-            raise AgentError("the saved epoch is inconsistent")
-        self._rounds = rounds
+        saved = read_fields(
+            state,
+            {
+                "logits": reals(self.logits.shape, -MOST_LOGIT, 0.0),
+                "rounds_of_steps": integers((2 * self.H,), 1, self.longest),
+            },
+        )
+        self.logits, self._rounds = saved["logits"], saved["rounds_of_steps"]
+        need_that(not (self._rounds & (self._rounds - 1)).any(), "rounds_of_steps must be powers of 2")
+        need_that(self._rounds.sum() == self._pairs.size, "rounds_of_steps must sum to block_rounds")
+
+    @property
+    def _most_block_rounds(self) -> int:
+        """The most rounds of an epoch."""
+        return 2 * self.H * self.longest
 
 
 def level_weights(rounds: int) -> Floats:

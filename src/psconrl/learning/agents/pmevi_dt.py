@@ -193,10 +193,14 @@ class PMEVIDT(Recording):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.commutes.restore(state["commutes"])
-        self.surplus = float(saved_floats(state["surplus"], (), "surplus"))
-        self._gain = float(saved_floats(state["planned_gain"], (), "planned_gain"))
-        self._settled = bool(state["settled"])
-        self._biases = saved_floats(state["biases"], self._biases.shape, "biases")
-        final = saved_floats(state["final_visits"], self._final_visits.shape, "final_visits")
-        self._final_visits = final.astype(np.int64)
+        described: dict[str, Kind] = {
+            "surplus": real(),
+            "planned_gain": real(),
+            "settled": flag,
+            "biases": reals(self._biases.shape),
+            "final_visits": integers(self._final_visits.shape),
+        }
+        self.surplus, self._gain, self._settled, self._biases, self._final_visits = read_fields(
+            state, described
+        ).values()
+        read_fields(state, {"commutes": self.commutes.restore})

@@ -331,10 +331,12 @@ class SafeStart(SystemAgent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        for name in SAVED_ATTRIBUTES:  # the allowance is infinite if no span was given
-            saved = saved_floats(state[name], getattr(self, f"_{name}").shape, name, infinite=True)
-            setattr(self, f"_{name}", saved)
+        m = self.thresholds.size  # the allowance is infinite if no span was given
+        described: dict[str, Kind] = {name: reals((m,), 0.0, infinite=True) for name in SAVED_ATTRIBUTES}
+        saved = read_fields(state, described | {"excess": reals((m,), -LARGEST_SUM, LARGEST_SUM), "warned": flag})
+        *accounts, self.excess, self._warned = saved.values()
+        for name, account in zip(SAVED_ATTRIBUTES, accounts, strict=True):
+            setattr(self, f"_{name}", account)
         self._plans.restore(state)
-        self.excess = saved_floats(state["excess"], self.excess.shape, "excess", infinite=True)
-        self._warned = bool(state["warned"])
+        need_that((self.thresholds > self._promised).all(), "thresholds must be above what the baseline keeps")
         self._playing_interim = self._play is not None and self._play.interim

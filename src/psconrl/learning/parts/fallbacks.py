@@ -159,4 +159,4 @@ class RarelyExplore(Fallback):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.number = as_count(state["number"], "number")
+        self.number = read_fields(state, {"number": integer(1)})["number"]

@@ -67,7 +67,7 @@ class Ouyang(Schedule):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.last_length = as_count(state["last_length"], "last_length")
+        self.last_length = read_fields(state, {"last_length": integer(1)})["last_length"]
 
 
 class Doubling(Schedule):
@@ -115,7 +115,7 @@ class Steady(Schedule):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.number = as_count(state["number"], "number")
+        self.number = read_fields(state, {"number": integer(1)})["number"]
 
 
 class SquareRoot(Schedule):

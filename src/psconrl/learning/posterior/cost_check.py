@@ -152,5 +152,7 @@ class CostCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._beyond = saved_floats(state["beyond"], self._beyond.shape, "beyond")
-        self._squares = saved_floats(state["squares"], self._squares.shape, "squares")
+        shape = self._beyond.shape
+        self._beyond, self._squares = read_fields(
+            state, {"beyond": reals(shape, -LARGEST_SUM, LARGEST_SUM), "squares": reals(shape, 0.0)}
+        ).values()

@@ -162,19 +162,25 @@ class DependenceCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.change_points = [int(point) for point in state["change_points"]]
-        if any(b <= a for a, b in zip([0, *self.change_points], self.change_points, strict=False)):
-            raise AgentError("change_points must increase")
-        self._sightings.restore(state["rows"])
+        saved = read_fields(state, {"change_points": change_points, "rows": self._sightings.restore})
+        self.change_points = saved["change_points"]
+        points, most = len(self.change_points), 2.0 * max(self.change_points, default=0) + 1.0
+        kinds = {name: reals((points, len(self._sightings.rows[name])), 0.0, most) for name in self.names}
+        before = {"before": lambda given: read_fields(given, kinds, may_be_missing=() if points else kinds)}
         self._subjects = {}
-        for name in state["before"]:
+        for name, seen in read_fields(state, before)["before"].items():
             rows, subject = self._sightings.rows[name], self._subject(name)
             subject.family.add(rows)
-            subject.n_rows = len(rows)
-            subject.before = saved_floats(state["before"][name], (len(self.change_points), len(rows)), "before")
-            subject.log_before = np.zeros(len(subject.before))
+            subject.n_rows, subject.before, subject.log_before = len(rows), seen, np.zeros(points)
             if rows:
-                subject.log_before = subject.family.log_mixture(subject.before)
+                subject.log_before = subject.family.log_mixture(seen)
+
+
+def change_points(saved: Any) -> list[int]:
+    """Read numbers of rounds that increase."""
+    points: list[int] = integers((None,), 1)(saved).tolist()
+    need_that(points == sorted(set(points)), "must increase")
+    return points
 
 
 def _key(randomness: Randomness, name: str, place: int) -> str | None:

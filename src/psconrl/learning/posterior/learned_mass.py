@@ -250,12 +250,8 @@ class LearnedMass(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        weights = saved_floats(state["weights"], self.weights.shape, "weights")
-        if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1.0):
-            raise AgentError("weights must be distributions")
-        self.weights = weights
-        exceptional = saved_floats(state["exceptional"], self._exceptional.shape, "exceptional")
-        self._exceptional = exceptional != 0.0
+        described = {"weights": distributions(self.weights.shape), "exceptional": flags(self._exceptional.shape)}
+        self.weights, self._exceptional = read_fields(state, described).values()
         self._likelihood.fill(0.0)
         self._seen.fill(0)
 

@@ -199,14 +199,31 @@ class NoiseSightings:
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self._forget()
-        for name in self.names:
+        saved = read_fields(state, {name: listed(self._row_kind(name)) for name in self.names})
+        for name, rows in saved.items():
             self.rows[name], self._places[name] = [], {}
-            for context, n, *rest in state[name]:
-                row = SightedRow(int(context), tuple(map(int, rest[: int(n)])), tuple(map(int, rest[int(n) :])))
-                damaged = min(row.values, default=0 if self._of_events else -1) < 0
-                if damaged or row in self._places[name]:
-                    raise AgentError(f"the rows of {name!r} are damaged")
+            for row in rows:
                 self._place(name, row)
+            need_that(len(self.rows[name]) == len(rows), f"the rows of {name!r} must be all different")
+
+    def _row_kind(self, name: str) -> Kind:
+        """Return the kind of a row of a noise: its context, the length of its view, the view, and the values."""
+        randomness = self._structure.randomness
+        if isinstance(randomness, RoundNoise):
+            contexts, size = randomness.own_number(name), randomness.sizes[list(randomness.noises).index(name)]
+        else:
+            contexts, size = randomness.n_contexts, 2
+
+        def read(value: Any) -> SightedRow:
+            context, n, *rest = [*integers((None,), -1, max(contexts, size, MOST_OUTCOMES))(value).tolist(), -1, -1][:-2]
+            view, values = tuple(rest[:n]), tuple(rest[n:])
+            need_that(0 <= context < contexts and 0 <= n <= len(rest), "must begin with a context and a length")
+            need_that(max(view, default=-1) < size, "must have a view of the values")
+            need_that(all(0 <= one < size for one in values), "must have values of the noise")
+            need_that(values or self._of_events, "must have values")
+            return SightedRow(context, view, values)
+
+        return read
 
 
 def sojourn_rows(structure: Structure, noise: SeenNoise) -> Iterator[tuple[int, int, SightedRow, float]]:

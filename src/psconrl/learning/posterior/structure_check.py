@@ -177,12 +177,35 @@ class StructureCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._next, self._noted, self._looked = (int(state[key]) for key in ("next", "noted", "looked"))
-        self._next_distribution = int(state["next_distribution"])
-        self._beyond_family = {str(name): float(log) for name, log in state["beyond_family"].items()}
-        self._texts = {str(name): str(text) for name, text in state["texts"].items()}
-        self._causes = {str(name): str(cause) for name, cause in state["causes"].items()}
-        self._blamed = None if state["blamed"] is None else str(state["blamed"])
-        self._dependence.restore(state["dependence"])
-        self._joint.restore(state["joint"])
-        self._costs.restore(state["costs"])
+        tests = {"dependence": self._dependence, "joint": self._joint, "costs": self._costs}
+        saved = read_fields(
+            state,
+            {
+                "next": integer(),
+                "noted": integer(),
+                "looked": integer(),
+                "next_distribution": integer(),
+                "beyond_family": table_of(real(infinite=True)),
+                "texts": table_of(text()),
+                "causes": table_of(text()),
+                "blamed": maybe(text(*self._joint.tested)),
+            }
+            | {name: test.restore for name, test in tests.items()},
+        )
+        noted = saved["noted"]
+        need_that(saved["next"] <= max(noted + FIRST_CHECK, UNTIL_NEXT * noted), "next must follow noted")
+        after = max(FIRST_CHECK, UNTIL_NEXT_DISTRIBUTION * noted)
+        need_that(saved["next_distribution"] <= after, "next_distribution must follow noted")
+        tested = saved["beyond_family"].keys() <= {*self._distribution.tested}
+        need_that(tested and saved["beyond_family"].keys() == saved["texts"].keys(), "beyond_family must have texts")
+        self._next, self._noted, self._looked, self._next_distribution = list(saved.values())[:4]
+        self._beyond_family, self._texts = saved["beyond_family"], saved["texts"]
+        self._causes, self._blamed = saved["causes"], saved["blamed"]
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless the rounds that the tests have seen are part of those that were counted."""
+        rounds = int(counts.visits.sum())
+        last = max([self._noted, self._looked, *self._dependence.change_points[-1:]])
+        need_that(last <= rounds, f"tests must have seen {rounds:,} rounds at most")
+        with in_field("joint"):
+            self._joint.need_within(counts)

@@ -298,15 +298,24 @@ class Structured(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        for name, value in self.parameters.items():
-            self.parameters[name] = saved_floats(state["parameters"][name], value.shape, name)
         shape = (len(self._structure.fixed_costs), self._structure.n_states, self._structure.n_actions)
-        self._costs = None if state["costs"] is None else saved_floats(state["costs"], shape, "costs")
-        self.doubts = {str(name): str(doubt) for name, doubt in state["doubts"].items()}
-        self._wrong_costs = str(state["wrong_costs"])
-        self._check.restore(state["check"])
+        described: dict[str, Kind] = {
+            "parameters": self._structure.randomness.read_parameters,
+            "costs": maybe(reals(shape, -LARGEST_COST, LARGEST_COST)),
+            "doubts": table_of(text()),
+            "wrong_costs": text(),
+            "check": self._check.restore,
+        }
         if self._rows is not None:
-            self._rows.restore(state["rows"])
+            described["rows"] = self._rows.restore
+        saved = read_fields(state, described)
+        self.parameters, self._costs, self.doubts = saved["parameters"], saved["costs"], saved["doubts"]
+        self._wrong_costs = saved["wrong_costs"]
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless what was tested is part of the rounds that were counted; after ``restore``."""
+        with in_field("check"):
+            self._check.need_within(counts)
 
     def __repr__(self) -> str:
         if self._seen is not None and self._seen.visits.any() and self._structure.randomness.priors:

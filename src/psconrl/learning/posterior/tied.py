@@ -116,7 +116,7 @@ class Tied(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.doubts = {str(key): str(doubt) for key, doubt in state["doubts"].items()}
+        self.doubts = read_fields(state, {"doubts": table_of(text())})["doubts"]
 
 
 def _whole(given: ArrayLike, dimensions: int, what: str) -> Ints:
