@@ -20,7 +20,6 @@ from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.kernels import special
 from psconrl.kernels.occupancy import one_hot
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.rare_moves import LOWER, RAISE, RareMoves, coming_back, towards_untried
 from psconrl.learning.safety_certificates import Certified, Certifier
 from psconrl.learning.safety_views import View, feared_costs
@@ -30,6 +29,7 @@ from psconrl.planning.drafts import Drafts
 from psconrl.planning.lyapunov import best_within
 from psconrl.planning.pessimism import largest_means
 from psconrl.products import product
+from psconrl.saved_fields import distributions, read_fields, reals
 
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
 CONDONED = 0.9  # share of the priced effect of uncertainty that is subtracted; the rest decides ties for what is known

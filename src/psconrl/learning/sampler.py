@@ -15,8 +15,6 @@ from psconrl.learning.checks import (
     as_weight,
     checked_distributions,
     need_all_actions,
-    saved_floats,
-    saved_policies,
 )
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
@@ -34,6 +32,7 @@ from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
+from psconrl.saved_fields import integers, listed, maybe, read_fields, reals
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 

@@ -18,7 +18,7 @@ from psconrl.errors import ModelError
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.model.validation import as_floats
-from psconrl.saved_fields import Kind, distributions, reals
+from psconrl.saved_fields import Kind, distributions, read_fields, reals, text
 
 LEAST_PRIOR, LARGEST_PRIOR = 1e-6, 1e12  # weights of a prior
 
@@ -181,7 +181,7 @@ PRIORS: dict[str, type[ParameterPrior]] = {prior.name: prior for prior in (Gamma
 
 def prior_from_dict(data: dict[str, Any]) -> ParameterPrior:
     """Return the prior that ``to_dict`` described."""
-    made: Any = PRIORS[data["name"]]
+    made: Any = PRIORS[read_fields(data, {"name": text(*PRIORS)})["name"]]
     prior: ParameterPrior = made(**{key: value for key, value in data.items() if key != "name"})
     return prior
 

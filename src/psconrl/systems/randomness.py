@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.saved_fields import read_fields
+from psconrl.saved_fields import in_field, integers, listed, need_that, read_fields, reals, table_of, text
 from psconrl.systems.noise import noise_from_dict
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.priors import ParameterPrior
@@ -122,9 +122,41 @@ class RoundNoise(Randomness):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "RoundNoise":
         """Return what ``to_dict`` described."""
-        noises = {name: noise_from_dict(noise) for name, noise in data["noises"].items()}
-        parents = {name: tuple(those) for name, those in data["parents"].items()}
-        return cls(noises, data["arguments"], data["contexts"], data["keys"], parents)
+        found = cls(
+            **read_fields(
+                data,
+                {
+                    "noises": table_of(noise_from_dict),
+                    "arguments": table_of(table_of(reals((None,), infinite=True))),
+                    "contexts": table_of(lambda given: integers((None,) * np.ndim(given))(given)),
+                    "keys": table_of(text()),
+                    "parents": table_of(lambda names: tuple(listed(text())(names))),
+                },
+            )
+        )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Raise an error if the parts, which were read from a file, do not fit together."""
+        names = list(self.noises)
+        for part in ("arguments", "contexts"):
+            need_that(getattr(self, part).keys() == self.noises.keys(), f"{part} must be those of {', '.join(names)}")
+        unknown = {name for name, noise in self.noises.items() if noise.prior is not None}
+        need_that(self.keys.keys() == unknown, "keys must be those of noises with a prior")
+        earlier: set[str] = set()
+        while {name for name in names if {*self.parents.get(name, ())} <= earlier} > earlier:
+            earlier = {name for name in names if {*self.parents.get(name, ())} <= earlier}
+        need_that(earlier == {*names} and self.parents.keys() <= earlier, "parents must be noises, not in a cycle")
+        need_that(all(self.parents.values()), "parents must not be empty")
+        for name, noise in self.noises.items():
+            with in_field("arguments"), in_field(name):
+                noise.need_arguments(self.arguments[name], self.own_number(name))
+        shape = dict(zip(names, self.sizes, strict=True))
+        for name in names:
+            of_parents = [int(np.prod([shape[one] for one in self.parents[name]]))] if name in self.parents else []
+            with in_field("contexts"), in_field(name):
+                integers((self.n_contexts, *of_parents))(self.contexts[name])
 
     @cached_property
     def n_contexts(self) -> int:

@@ -36,6 +36,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.proof import Status
 from psconrl.planning.scaling import cost_units
+from psconrl.saved_fields import flag, integer, read_fields
 
 KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 

@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
-from psconrl.learning.checks import as_count, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.learning.runtime.recording import Recording, Trajectory
 from psconrl.learning.runtime.softmax import softmax
 from psconrl.products import product
+from psconrl.saved_fields import integers, need_that, read_fields, reals
 
 MOST_LOGIT = 500.0  # of theta, beyond which the softmax is 0 or 1 anyway
 

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import special
-from psconrl.learning.checks import as_count, as_failure_probability, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_failure_probability, as_positive
 from psconrl.learning.parts.l1_region import ball_radii, lowest_objective
 from psconrl.learning.parts.radii import empirical
 from psconrl.learning.posterior.commutes import Commutes
@@ -36,6 +36,7 @@ from psconrl.learning.runtime.contract import Episode, uniform_policy
 from psconrl.learning.runtime.recording import Recording, Trajectory
 from psconrl.planning.optimism.mitigated import closed_bounds, plan_mitigated, projected
 from psconrl.products import product
+from psconrl.saved_fields import Kind, flag, integers, read_fields, real, reals
 
 BLOCK_ROUNDS = 4096  # rounds recorded before their trips are counted; an episode may take several blocks
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints, Places, Small
-from psconrl.caps import need
+from psconrl.caps import LARGEST_COST, MOST_ROUNDS, need
 from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.occupancy import one_hot
@@ -38,15 +38,13 @@ from psconrl.learning.checks import (
     as_failure_probability,
     as_fraction,
     as_nonnegative,
-    as_number,
     as_optimistic_cost,
     as_positive,
-    is_whole,
-    saved_floats,
 )
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.saved_fields import integer, integers, maybe, read_fields, real
 
 MOST_STEPS = 64  # longest episode; it is shorter where the action depends on the account
 

@@ -54,12 +54,11 @@ from psconrl.learning.certified_plans import CertifiedPlans
 from psconrl.learning.checks import (
     as_failure_probability,
     as_ranges,
-    saved_floats,
 )
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Growing, Schedule, SquareRoot
 from psconrl.learning.posterior.confidence_intervals import highest_means
-from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.counts import LARGEST_SUM, Record
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
@@ -69,6 +68,7 @@ from psconrl.learning.safety_certificates import Certifier
 from psconrl.learning.safety_views import NoiseKnowledge, Occasion, View, view_of_rows
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.products import product
+from psconrl.saved_fields import Kind, flag, need_that, read_fields, reals
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.kernels import rounds, special
-from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.stepping import Stepping
+from psconrl.saved_fields import Kind, integer, integers, need_that, read_fields, reals
 
 
 class Constants(NamedTuple):

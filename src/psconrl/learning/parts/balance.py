@@ -39,7 +39,8 @@ class KeepsBalance:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         saved = read_fields(
-            state, {name: reals(getattr(self, name).shape, -LARGEST_SUM, LARGEST_SUM) for name in ("balance", "extremes")}
+            state,
+            {name: reals(getattr(self, name).shape, -LARGEST_SUM, LARGEST_SUM) for name in ("balance", "extremes")},
         )
         self.balance, self.extremes = saved["balance"], saved["extremes"]
         need_that((self.extremes[0] <= self.extremes[1]).all(), "extremes must be the least and the largest")

@@ -34,14 +34,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.kernels import successors
-from psconrl.learning.checks import as_nonnegative, saved_floats
+from psconrl.learning.checks import as_nonnegative
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import root_of_rounds
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.transition_beliefs import Doubted
 from psconrl.products import product
+from psconrl.saved_fields import integers, need_that, read_fields, reals
 
 WALLS, UNKNOWN, UNTRIED, SHORTCUTS = range(4)  # what is doubted, each with an account
 KINDS = 4

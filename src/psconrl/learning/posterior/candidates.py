@@ -20,6 +20,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
+from psconrl.saved_fields import integer, maybe, read_fields, table_of, text
 from psconrl.sizes import SMALL_SAMPLE_STATES
 
 NEVER = 1e-12  # probability at which a transition counts that a model calls impossible

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.kernels.trips import follow
-from psconrl.learning.checks import saved_floats
+from psconrl.saved_fields import Kind, integer, need_that, read_fields, real, reals
 
 TABLES = ("rewards", "lengths", "trips", "began", "earned_before")  # (S, S) each
 
@@ -74,9 +73,7 @@ class Commutes:
         described: dict[str, Kind] = {name: reals((n_states, n_states)) for name in TABLES}
         described |= {name: reals((n_states, n_states), 0.0, rounds) for name in ("lengths", "trips", "began")}
         last_visits = {"last_visits": reals((n_states,), -1.0, max(rounds, 1) - 1.0)}
-        saved = read_fields(
-            state, described | last_visits | {"earned": real(), "awaited": integer(-1, n_states - 1)}
-        )
+        saved = read_fields(state, described | last_visits | {"earned": real(), "awaited": integer(-1, n_states - 1)})
         need_that((saved["trips"] <= saved["lengths"]).all(), "trips must be at most lengths")
         for name in TABLES:
             getattr(self, name)[...] = saved[name]

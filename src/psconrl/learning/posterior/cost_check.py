@@ -32,11 +32,11 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.kernels import special
-from psconrl.learning.checks import saved_floats
-from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.counts import LARGEST_SUM, Counts
 from psconrl.learning.posterior.dependence import log_sum_exp
 from psconrl.learning.posterior.distribution_check import FALSE_ALARMS
 from psconrl.products import product
+from psconrl.saved_fields import read_fields, reals
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure

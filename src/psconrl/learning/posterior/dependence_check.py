@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
 from psconrl.learning.posterior.noise_families import Family, family_of
@@ -14,6 +12,7 @@ from psconrl.learning.posterior.noise_sightings import NoiseSightings, Sightings
 from psconrl.learning.posterior.noise_views import NoiseViews
 from psconrl.learning.posterior.structure_advice import changed_text, dependence_text, value_text
 from psconrl.learning.posterior.variables import TIME, VALUE, VaryingVariable
+from psconrl.saved_fields import integers, need_that, read_fields, reals
 from psconrl.systems.event_source import EVENT
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import Randomness, RoundNoise

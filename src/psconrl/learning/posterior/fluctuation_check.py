@@ -27,11 +27,11 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.kernels import special
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.dependence import log_sum_exp
 from psconrl.learning.posterior.noise_families import raised_logs
 from psconrl.learning.posterior.round_results import Cells
 from psconrl.products import product
+from psconrl.saved_fields import distributions, fields, read_fields, reals
 from psconrl.systems.categorical import Categorical
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import RoundNoise

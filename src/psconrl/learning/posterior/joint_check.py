@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
-from psconrl.learning.posterior.dependence_check import DependenceCheck
+from psconrl.learning.posterior.dependence_check import DependenceCheck, change_points
 from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS, FluctuationCheck
 from psconrl.learning.posterior.noise_families import GridFamily, log_mean_exp, raised_logs, tilted_family
 from psconrl.learning.posterior.noise_views import NoiseViews
@@ -38,6 +37,7 @@ from psconrl.learning.posterior.structure_advice import (
 )
 from psconrl.learning.posterior.variables import TIME, VALUE, VaryingVariable
 from psconrl.products import product
+from psconrl.saved_fields import Kind, fields, flag, integer, maybe, need_that, read_fields, reals, table_of
 from psconrl.systems.randomness import Parameters, RoundNoise
 from psconrl.systems.structure import Structure
 
@@ -230,6 +230,17 @@ class JointCheck:
             return family.grid
         return tilted_family(self._own[name]).grid
 
+    @property
+    def tested(self) -> set[str]:
+        """The names of all noises that are tested."""
+        return {*self.names, *(feature.name for feature in self._fluctuation.features)}
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless the rounds that the tests have seen are part of those that were counted."""
+        last = max(self._change_points, default=0)
+        need_that(last <= counts.visits.sum(), f"change_points must be within {counts.visits.sum():,} rounds")
+        self._results.need_within(counts)
+
     def state(self) -> dict[str, Any]:
         """Return what the tests remember."""
         return {
@@ -286,8 +297,9 @@ class JointCheck:
         """Return the numerators of noises, by variable: of all rounds, or none if there was no plug-in."""
         sizes = {"": 1} | {v.name: len(v.values) for v in self._variables}
         points = {name: grid.shape[0] for name, grid in self._grids.items()}
-        kinds = {
-            name: fields({v: reals((sizes[v], n), high=0.0) for v in sizes}) if saved[name] else fields({})
+        need_that(isinstance(saved, dict), "must be a table")
+        kinds: dict[str, Kind] = {
+            name: fields({v: reals((sizes[v], n)) for v in sizes}) if saved.get(name) else fields({})
             for name, n in points.items()
         }
         return {name: {} for name in self.names} | read_fields(saved, kinds)
@@ -295,8 +307,13 @@ class JointCheck:
     def _read_before(self, saved: Any) -> dict[str, Floats]:
         """Return the numerators of noises at the change points."""
         points = len(self._change_points)
-        kinds = {name: reals((points, grid.shape[0]), high=0.0) for name, grid in self._grids.items()}
+        kinds = {name: reals((points, grid.shape[0])) for name, grid in self._grids.items()}
         return read_fields(saved, kinds, may_be_missing=() if points else kinds)
+
+
+def _most(evidence: dict[str, dict[str, float]]) -> float:
+    """Return the largest evidence of all noises and causes."""
+    return max((max(logs.values()) for logs in evidence.values()), default=-np.inf)
 
 
 def _seldom_alone(views: NoiseViews) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseView, NoiseViews, noise_names
 from psconrl.learning.posterior.seen_noise import SeenNoise
+from psconrl.saved_fields import Kind, integers, listed, need_that, read_fields
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.structure import Structure
@@ -215,9 +215,11 @@ class NoiseSightings:
             contexts, size = randomness.n_contexts, 2
 
         def read(value: Any) -> SightedRow:
-            context, n, *rest = [*integers((None,), -1, max(contexts, size, MOST_OUTCOMES))(value).tolist(), -1, -1][:-2]
+            numbers = integers((None,), -1)(value).tolist()
+            need_that(len(numbers) >= 2, "must begin with a context and a length")
+            context, n, *rest = numbers
             view, values = tuple(rest[:n]), tuple(rest[n:])
-            need_that(0 <= context < contexts and 0 <= n <= len(rest), "must begin with a context and a length")
+            need_that(0 <= context < contexts and n in (0, size), "must begin with a context and a length")
             need_that(max(view, default=-1) < size, "must have a view of the values")
             need_that(all(0 <= one < size for one in values), "must have values of the noise")
             need_that(values or self._of_events, "must have values")

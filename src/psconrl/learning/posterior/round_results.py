@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.seen_noise import Key
+from psconrl.saved_fields import integer, integers, listed, need_that, read_fields, reals
 from psconrl.systems.structure import Structure
 
 Result = tuple[int, ...]  # (0, number of the pattern of a transition), or (1, *cells)

@@ -31,11 +31,12 @@ class SeenNoise:
         self.followed: list[Key] = []
 
     @property
-    def _kinds(self) -> dict[str, dict[Key, int]]:
+    def kinds(self) -> dict[str, dict[Key, int]]:
+        """How often each round was seen, by kind."""
         return dict(zip(KEY_LENGTHS, (self.times, self.paid, self.named, self.ends, self.ticks), strict=True))
 
     def __bool__(self) -> bool:
-        return any(self._kinds.values()) or bool(self.sojourns or self.followed)
+        return any(self.kinds.values()) or bool(self.sojourns or self.followed)
 
     def items(self) -> Iterator[tuple[Key, int]]:
         """Return transition and cells of all kinds of rounds, with how often each was seen."""
@@ -81,14 +82,14 @@ class SeenNoise:
         del self.followed[:-MOST_FOLLOWED]
         for key, (time, number) in other.sojourns.items():
             self._add_time(key, time, number)
-        for kind, seen in self._kinds.items():
-            _add(seen, other._kinds[kind].items())
+        for kind, seen in self.kinds.items():
+            _add(seen, other.kinds[kind].items())
 
     def clear(self) -> None:
         """Forget everything."""
         self.followed.clear()
         self.sojourns.clear()
-        for seen in self._kinds.values():
+        for seen in self.kinds.values():
             seen.clear()
 
     def copy(self) -> "SeenNoise":
@@ -99,7 +100,7 @@ class SeenNoise:
 
     def state(self) -> dict[str, Any]:
         """Return what to save: for every kind of round how often it was seen, its number, and the cells."""
-        rounds = {kind: [[times, *key] for key, times in seen.items()] for kind, seen in self._kinds.items() if seen}
+        rounds = {kind: [[times, *key] for key, times in seen.items()] for kind, seen in self.kinds.items() if seen}
         followed = {"followed": [list(key) for key in self.followed]} if self.followed else {}
         return rounds | followed | {"sojourns": [[*both, *key] for key, both in self.sojourns.items()]}
 
@@ -109,7 +110,7 @@ class SeenNoise:
         described |= {"followed": listed(integers((None,), -1)), "sojourns": listed(_sojourn)}
         self.clear()
         saved = read_fields(state, described, may_be_missing=described)
-        for kind, seen in self._kinds.items():
+        for kind, seen in self.kinds.items():
             for times, key in saved.get(kind, ()):
                 seen[key] = times
             need_that(len(seen) == len(saved.get(kind, ())), f"{kind} must not repeat a round")

@@ -36,6 +36,7 @@ from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, Distribu
 from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS
 from psconrl.learning.posterior.joint_check import JointCheck
 from psconrl.learning.posterior.variables import TIME, varying_variables
+from psconrl.saved_fields import in_field, integer, maybe, need_that, read_fields, real, table_of, text
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary

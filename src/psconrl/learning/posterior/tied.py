@@ -23,6 +23,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.given_weights import LARGEST_WEIGHT
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
+from psconrl.saved_fields import read_fields, table_of, text
 from psconrl.sizes import SMALL_SAMPLE_STATES
 
 NO_LABEL = "no label"  # a key of the doubts
