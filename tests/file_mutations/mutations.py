@@ -13,7 +13,19 @@ PARTS = ("config", "state", "extra")
 NUMBERS = (0, 1, -1, 2, 3, 7, 1e300, -1e300, 1e-300, 0.5, 1.5, float("nan"), float("inf"), -float("inf"), 10**8, 10**12,
            2**31, 2**63, -(2**63), 10**30)  # fmt: skip
 OTHERS = (None, True, False, "", "x", "x" * 10_000, [], {}, [[]], [None], {"a": 1}, [1, [2]])
-DTYPES = (np.int8, np.uint8, np.int32, np.uint64, np.float16, np.float32, np.float64, np.bool_, np.complex128, "S3", "U3")
+DTYPES = (
+    np.int8,
+    np.uint8,
+    np.int32,
+    np.uint64,
+    np.float16,
+    np.float32,
+    np.float64,
+    np.bool_,
+    np.complex128,
+    "S3",
+    "U3",
+)
 
 
 def read_tree(path):
@@ -144,7 +156,9 @@ def changed(value, rng):
         return changed_list(value, rng)
     if isinstance(value, dict) and value:
         first, second = chosen(list(value), rng), chosen(list(value), rng)
-        return chosen((value | {first: value[second]}, value | {f"{first}x": value[first]}, {}, list(value.values())), rng)
+        return chosen(
+            (value | {first: value[second]}, value | {f"{first}x": value[first]}, {}, list(value.values())), rng
+        )
     return chosen(OTHERS + NUMBERS, rng)
 
 

@@ -9,6 +9,7 @@ from psconrl import agents
 from psconrl.agents import PSConRL
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.registry import RECIPES
+from psconrl.learning.runtime.persistence import read_saved
 from psconrl.simulation.model_run import Simulation
 from psconrl.systems.events import Event, EventClock
 from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Joint, Poisson
@@ -87,6 +88,41 @@ def in_background():
     return agent
 
 
+def labelled():
+    """Return an agent whose states and actions have labels."""
+    agent = agents.make("tsde", 3, 2, [0.9], seed=1)
+    return psconrl.LabelledAgent(agent, states=["home", ("street", 2), 3], actions=["stay", "go"])
+
+
+class Counting:
+    """A user's own agent, which checks what it restores."""
+
+    name = "counting"
+
+    def __init__(self):
+        self.visits = np.ones(4)
+
+    def begin(self, state):
+        """Return an episode that prefers what was tried least."""
+        weights = 1.0 / self.visits.reshape(2, 2)
+        return psconrl.Episode(weights / weights.sum(axis=1, keepdims=True), max_steps=7, kind="counting")
+
+    def end(self, record):
+        """Count."""
+        self.visits += record.visits
+
+    def state(self):
+        """Return the visits."""
+        return {"visits": self.visits}
+
+    def restore(self, state):
+        """Put the visits back."""
+        visits = state["visits"]
+        if visits.dtype != float or visits.shape != (4,) or not (visits >= 1).all() or not np.isfinite(visits).all():
+            raise ValueError("not what was saved")
+        self.visits = visits.copy()
+
+
 class Never:
     """An executor that never finishes."""
 
@@ -110,19 +146,23 @@ AGENTS = (
     | {f"{name} costs": recipe(name, learns=True) for name in RECIPES if name not in (*SLOW, "c-ucrl", "safe")}
     | {
         "balance": lambda: PSConRL(2, 2, [0.9], ledger=agents.Repay(0.1), commitment=agents.WhenSlow(), seed=1),
-        "sampled costs": lambda: PSConRL(
-            2, 2, [0.9], cost_belief=agents.SampledCosts(), doubt=agents.Budget(), seed=1
-        ),
+        "sampled costs": lambda: PSConRL(2, 2, [0.9], cost_belief=agents.SampledCosts(), doubt=agents.Budget(), seed=1),
         "draws": lambda: PSConRL(2, 2, [0.9], belief=agents.Draws([MODEL, MODEL], weigh=True), seed=1),
         "trusting": lambda: PSConRL.trusting(MODEL, weight=10, seed=1),
         "background": in_background,
+        "labelled": labelled,
+        "own": lambda: agents.adapt(Counting(), 2, 2, [0.9], seed=1),
         "shelf": of(shelf),
         "kiosk": of(kiosk),
         "line": of(line),
         "shelf rows": surprised,
         "shelf cmdp-psrl": of(shelf, agents.TSDE),
-        "shelf safe": of(shelf, agents.SafeStart, baseline=np.tile([1.0, 0.0], (8, 1)), slack=0.02, span=np.full((1, 8), 3.0)),
-        "line safe": of(line, agents.SafeStart, baseline=np.tile([1.0, 0.0], (4, 1)), slack=0.1, span=np.full((1, 4), 3.0)),
+        "shelf safe": of(
+            shelf, agents.SafeStart, baseline=np.tile([1.0, 0.0], (8, 1)), slack=0.02, span=np.full((1, 8), 3.0)
+        ),
+        "line safe": of(
+            line, agents.SafeStart, baseline=np.tile([1.0, 0.0], (4, 1)), slack=0.1, span=np.full((1, 4), 3.0)
+        ),
     }
 )
 
@@ -130,7 +170,7 @@ AGENTS = (
 def save_agent(make, path, rounds=150):
     """Play a new agent for some rounds, and save it in the middle of an episode."""
     agent = make()
-    play(agent, rounds, seed=3)
+    play(getattr(agent, "agent", agent), rounds, seed=3)
     agent.save(path, {"note": "mine"})
 
 
@@ -207,11 +247,20 @@ def save_run(name, path):
 
 def use_agent(path, again):
     """Read an agent, play it and save it; read that, too."""
-    agent = psconrl.load_agent(path)
+    agent = read_agent(path)
     repr(agent)
-    play(agent, 200, seed=5)
+    player = getattr(agent, "agent", agent)
+    play(player, 20 if player.name == "span-fha" else 200, seed=5)
     agent.save(again)
-    psconrl.load_agent(again)
+    read_agent(again)
+
+
+def read_agent(path):
+    """Read an agent of any kind, a labelled one or a user's own as well."""
+    saved = read_saved(path)
+    if "labels" in saved.extra:
+        return psconrl.LabelledAgent.load(path)
+    return psconrl.load_agent(path, Counting() if saved.recipe == "counting" else None)
 
 
 def use_run(name, path, again):

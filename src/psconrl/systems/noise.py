@@ -115,10 +115,11 @@ class Binomial(Trials):
 
     def need_arguments(self, arguments: Mapping[str, Any], n_contexts: int) -> None:
         """Raise an error unless arguments from a file are possible, with the largest n among them."""
-        largest: Floats = read_fields(arguments, {LARGEST: integers((1,), 0, MOST_OUTCOMES - 1)})[LARGEST]
+        largest: Floats = read_fields(arguments, {LARGEST: integers((None,), 0, MOST_OUTCOMES - 1)})[LARGEST]
         own = {key: given for key, given in arguments.items() if key != LARGEST}
         super().need_arguments(own, n_contexts)
-        need_that(np.max(own["n"]) <= largest[0], f"{LARGEST} must be the largest n")
+        need_that(largest.size in (1, n_contexts), f"{LARGEST} must be one number, or one for every context")
+        need_that(np.max(own["n"]) <= largest.max(), f"{LARGEST} must not be below n")
 
     def outcomes(self, arguments: Arguments) -> NDArray[Any]:
         """Return the numbers from 0 to the largest n, reached or not."""

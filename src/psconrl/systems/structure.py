@@ -178,8 +178,8 @@ class Structure:
         found = sizes | read_fields(data, read)
         randomness: Randomness = found["randomness"]
         W, G = found["successors"].shape[1], randomness.n_contexts
-        need_that(W == randomness.n_outcomes, f"successors must be those of {randomness.n_outcomes:,} outcomes")
-        need_that(G <= pairs, f"randomness must have {pairs:,} contexts at most")
+        need_that(randomness.n_outcomes == W, f"successors must be those of {randomness.n_outcomes:,} outcomes")
+        need_that(pairs >= G, f"randomness must have {pairs:,} contexts at most")
         found |= read_fields(data, {"contexts": integers((pairs,), 0, G - 1)})
         found |= read_cost_tables(data, ("fixed_costs", "outcome_costs", "event_costs"), pairs, W, randomness)
         found["successors"] = found["successors"].astype(np.int32)

@@ -106,7 +106,7 @@ def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
         raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
     make: Callable[..., A] = cls
     with in_file(path):
-        _need_sizes(saved)
+        need_sizes(saved)
         with in_field("config"):
             agent = make(**{key: _as_part(key, value) for key, value in saved.config.items()})
     return restored(agent, saved, path)
@@ -129,7 +129,7 @@ def in_file(path: Any) -> Iterator[None]:
         raise AgentError(f"{path}: {error}") from None
 
 
-def _need_sizes(saved: Saved) -> None:
+def need_sizes(saved: Saved) -> None:
     """Compare the sizes with what was counted, before anything of these sizes is built."""
     if {"n_states", "n_actions"} <= saved.config.keys():
         with in_field("config"):
