@@ -25,7 +25,7 @@ Kind: TypeAlias = Callable[[Any], Any]
 Shape: TypeAlias = tuple[int | None, ...]  # None: as long as it is
 
 SUM_TOL = 1e-6  # largest deviation of the sum of probabilities from 1; playing divides by the sum
-MOST_SHOWN = 60  # characters of a value in a message
+MOST_SHOWN, MOST_SAID = 60, 240  # characters of a value in a message, and of the message
 EXACT_WHOLE = 2.0**53  # whole numbers up to this are exact as floats
 # Errors that constructors, and a user's own code, raise on a damaged file.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -35,8 +35,8 @@ class FieldError(AgentError):
     """A field of a file does not hold what it should."""
 
     def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
-        self.problem, self.path = problem, path
-        super().__init__(f"{'/'.join(path)}: {problem}" if path else problem)
+        self.problem, self.path = _cut(problem.partition("\n")[0], MOST_SAID), path
+        super().__init__(f"{'/'.join(path)}: {self.problem}" if path else self.problem)
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def in_field(name: str) -> Iterator[None]:
     except FieldError as error:
         raise FieldError(error.problem, (name, *error.path)) from None
     except PsconrlError as error:
-        raise FieldError(_cut(str(error).partition("\n")[0], 4 * MOST_SHOWN), (name,)) from None
+        raise FieldError(str(error), (name,)) from None
     except DAMAGE as error:
         raise FieldError(f"damaged ({type(error).__name__})", (name,)) from None
 

@@ -179,7 +179,7 @@ def changed_array(array, rng):
         if kind < 5 and array.size:
             return replaced(array, rng)
         if kind == 5:
-            return array.astype(chosen(DTYPES, rng))
+            return array.astype(chosen(("S3", "U3") if array.dtype.kind in "US" else DTYPES, rng))
         if kind == 6 and array.ndim:
             return array[: int(rng.integers(len(array) + 1))]
         if kind == 7 and array.ndim and len(array):

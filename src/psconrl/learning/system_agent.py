@@ -283,6 +283,9 @@ class SystemAgent(Agent):
             if seen is not None:
                 with in_field(field), in_field("noise"):
                     self._check_noise(seen)
+        if isinstance(self.belief, Structured):
+            with in_field("parts"), in_field("belief"):
+                self.belief.need_within(self.counts)
 
     def _check_noise(self, seen: Seen) -> None:
         """Compare what was seen of the noise with the structure of the system."""

@@ -227,7 +227,7 @@ class Vocabulary:
 def stated_rule(given: Any) -> str | float:
     """Read an expression, or a number."""
     need_that(isinstance(given, str | int | float), f"must be an expression or a number; is {brief(given)}")
-    return given  # type: ignore[no-any-return]
+    return given
 
 
 @dataclass(frozen=True, eq=False)

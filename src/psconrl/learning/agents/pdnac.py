@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import need
+from psconrl.errors import AgentError
 from psconrl.learning.checks import as_count, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
@@ -100,6 +102,7 @@ class PDNAC(Recording):
 
     def _begin_epoch(self) -> None:
         """Draw the rounds (2H,) of every step of the critic, then of the actor."""
+        need(100.0 * self.H, f"an epoch of {2 * self.H:,} steps", AgentError)
         levels = np.minimum(1 - np.frexp(self.rng.random(2 * self.H))[1], 62).astype(np.int64)
         rounds = np.left_shift(np.int64(1), levels)
         self._rounds: Ints = np.where(rounds <= self.longest, rounds, 1)

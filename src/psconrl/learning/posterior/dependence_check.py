@@ -163,8 +163,8 @@ class DependenceCheck:
         """Put back what ``state`` returned."""
         saved = read_fields(state, {"change_points": change_points, "rows": self._sightings.restore})
         self.change_points = saved["change_points"]
-        points, most = len(self.change_points), 2.0 * max(self.change_points, default=0) + 1.0
-        kinds = {name: reals((points, len(self._sightings.rows[name])), 0.0, most) for name in self.names}
+        points = len(self.change_points)
+        kinds = {name: reals((points, len(self._sightings.rows[name])), 0.0) for name in self.names}
         before = {"before": lambda given: read_fields(given, kinds, may_be_missing=() if points else kinds)}
         self._subjects = {}
         for name, seen in read_fields(state, before)["before"].items():
@@ -173,6 +173,15 @@ class DependenceCheck:
             subject.n_rows, subject.before, subject.log_before = len(rows), seen, np.zeros(points)
             if rows:
                 subject.log_before = subject.family.log_mixture(seen)
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless what was seen at the change points is part of what was counted."""
+        last = max(self.change_points, default=0)
+        need_that(last <= counts.visits.sum(), f"change_points must be within {counts.visits.sum():,} rounds")
+        for name, total in self._sightings.in_all(counts).items():
+            before = self._subjects[name].before if name in self._subjects else np.empty((0, total.size))
+            rising = (np.diff(before, axis=0) >= 0.0).all() and (before[-1:] <= total).all()
+            need_that(rising, f"before/{name} must be numbers of rows that were seen")
 
 
 def change_points(saved: Any) -> list[int]:

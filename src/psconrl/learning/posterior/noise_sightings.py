@@ -11,6 +11,7 @@ seen in full, or as far as the variables of a joint table were reported; what th
 the values reported, and is left out. A noise that depends on others is seen where these are.
 """
 
+import copy
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -89,6 +90,18 @@ class NoiseSightings:
             kept = (rows >= 0) & (all_times > 0.0)
             found[name] = Sightings(numbers[kept] // S, rows[kept], all_times[kept])
         return self._with_sojourns(found, counts.noise) if self._of_events else found
+
+    def in_all(self, counts: Counts) -> dict[str, Floats]:
+        """Return by noise how often each row was seen that has been noted so far, and note no others."""
+        twin = copy.copy(self)
+        twin.rows = {name: list(rows) for name, rows in self.rows.items()}
+        twin._places = {name: dict(places) for name, places in self._places.items()}
+        twin._forget()
+        found = {}
+        for name, seen in twin.of(counts).items():
+            times = np.bincount(seen.rows, weights=seen.times, minlength=len(twin.rows[name]))
+            found[name] = times[: len(self.rows[name])].astype(np.float64)
+        return found
 
     def _with_sojourns(self, found: dict[str, Sightings], noise: SeenNoise) -> dict[str, Sightings]:
         """Add what sojourns that were measured show of the events."""

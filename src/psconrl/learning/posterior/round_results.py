@@ -6,6 +6,7 @@ action, and from what is reported. So the probability of a result is the sum of 
 distribution of the joint outcomes.
 """
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -175,8 +176,8 @@ class RoundResults:
 
     def need_within(self, counts: Counts) -> None:
         """Raise an error unless what was noted so far is part of the rounds that were counted."""
-        twin = RoundResults(self._structure)  # since reading counts may note new results
-        twin.restore(self.state())
+        twin = copy.copy(self)  # since reading counts notes new results
+        twin.results, twin._places, twin._reported = list(self.results), dict(self._places), [[], [], []]
         codes, times = twin._all(counts)
         at = np.minimum(np.searchsorted(codes, self._codes), codes.size - 1)
         part = (codes[at] == self._codes) & (self._times <= times[at]) if codes.size else self._codes < 0

@@ -178,7 +178,6 @@ class StructureCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        tests = {"dependence": self._dependence, "joint": self._joint, "costs": self._costs}
         saved = read_fields(
             state,
             {
@@ -190,8 +189,10 @@ class StructureCheck:
                 "texts": table_of(text()),
                 "causes": table_of(text()),
                 "blamed": maybe(text(*self._joint.tested)),
-            }
-            | {name: test.restore for name, test in tests.items()},
+                "dependence": self._dependence.restore,
+                "joint": self._joint.restore,
+                "costs": self._costs.restore,
+            },
         )
         noted = saved["noted"]
         need_that(saved["next"] <= max(noted + FIRST_CHECK, UNTIL_NEXT * noted), "next must follow noted")
@@ -206,7 +207,8 @@ class StructureCheck:
     def need_within(self, counts: Counts) -> None:
         """Raise an error unless the rounds that the tests have seen are part of those that were counted."""
         rounds = int(counts.visits.sum())
-        last = max([self._noted, self._looked, *self._dependence.change_points[-1:]])
-        need_that(last <= rounds, f"tests must have seen {rounds:,} rounds at most")
+        need_that(max(self._noted, self._looked) <= rounds, f"noted and looked must be within {rounds:,} rounds")
+        with in_field("dependence"):
+            self._dependence.need_within(counts)
         with in_field("joint"):
             self._joint.need_within(counts)

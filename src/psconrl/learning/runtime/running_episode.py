@@ -13,7 +13,6 @@ from psconrl.saved_fields import (
     Kind,
     distributions,
     flag,
-    in_field,
     integer,
     integers,
     maybe,
@@ -102,12 +101,12 @@ class Play:
         )
         episode = Episode(*(saved[name] for name in ("policy", "max_steps", "visit_caps", "kind", "value")))
         record = Record.empty(counts)
-        with in_field("record"):
-            record.restore(state.get("record"))
+        read_fields(state, {"record": record.restore})
         asked_in, action = saved["state"], saved["action"]
         need_that((asked_in is None) == (action is None), "state and action must both be missing, or none")
         play = cls(episode, record, asked_in, action, saved["planning_time"], saved["interim"])
-        need_that(not play.is_full(), "max_steps and visit_caps must not have been reached")
+        need_that(play.interim or not play.is_full(), "max_steps and visit_caps must not have been reached")
+        need_that(not play.interim or episode.visit_caps is None, "an interim episode must have no visit_caps")
         return play
 
 
