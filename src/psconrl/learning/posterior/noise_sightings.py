@@ -217,7 +217,7 @@ class NoiseSightings:
             self.rows[name], self._places[name] = [], {}
             for row in rows:
                 self._place(name, row)
-            need_that(len(self.rows[name]) == len(rows), f"the rows of {name!r} must be all different")
+            need_that(len(self.rows[name]) == len(rows), f"{name}: must have rows that are all different")
 
     def _row_kind(self, name: str) -> Kind:
         """Return the kind of a row of a noise: its context, the length of its view, the view, and the values."""

@@ -157,14 +157,18 @@ class RoundResults:
         self.results, self._places = [], {}
         cells = self._structure.randomness.n_contexts * self._structure.randomness.n_outcomes
         bounds = {TRANSITION: self._structure.patterns.starts.size - 1, CELLS: cells}
-        result = integers((None,), 0, max(TRANSITION, CELLS, *bounds.values()))
+
+        def result(value: Any) -> Result:
+            kind, *rest = integers((None,))(value).tolist() or [-1]
+            right = kind in bounds and rest and max(rest) < bounds[kind]
+            need_that(right, "must be a kind of result, and numbers of this kind")
+            return (kind, *rest)
+
         codes = integers((None,), 0, np.iinfo(np.int64).max)
         described = {"results": listed(result), "codes": codes, "times": reals((None,), 0.0), "total": integer()}
         saved = read_fields(state, described)
-        for place, (kind, *rest) in enumerate(one.tolist() or [-1] for one in saved["results"]):
-            right = kind in bounds and rest and max(rest) < bounds[kind]
-            need_that(right, f"results/{place} must be a kind, and numbers of this kind")
-            self._place((kind, *rest))
+        for one in saved["results"]:
+            self._place(one)
         need_that(len(self.results) == len(saved["results"]), "results must be all different")
         self._codes, self._times, self.total = saved["codes"], saved["times"], saved["total"]
         pairs, results = np.divmod(self._codes, 1 << 32)
