@@ -50,7 +50,8 @@ def kiosk():
 def line(**changes):
     """A queue in continuous time."""
     given = {
-        "state": {"n": range(4)}, "action": {"fast": [0, 1]}, "clock": 8.0, "minimise": "queue", "limits": ["work <= 1"],
+        "state": {"n": range(4)}, "action": {"fast": [0, 1]}, "clock": 8.0, "minimise": "queue",
+        "limits": ["work <= 1"],
         "events": {"up": Event(Gamma(2, 2), {"n": "n + 1"}, when="n < 3", costs={"work": "0.1"}),
                    "down": Event(Gamma(2, 2), {"n": "n - 1"}, times="1 + fast", when="n > 0")},
         "costs": {"queue": "n", "work": "fast"},
@@ -245,12 +246,12 @@ def save_run(name, path):
         run.save(path)
 
 
-def use_agent(path, again):
+def use_agent(path, again, rounds=200):
     """Read an agent, play it and save it; read that, too."""
     agent = read_agent(path)
     repr(agent)
     player = getattr(agent, "agent", agent)
-    play(player, 20 if player.name == "span-fha" else 200, seed=5)
+    play(player, min(rounds, 20) if player.name == "span-fha" else rounds, seed=5)
     agent.save(again)
     read_agent(again)
 
@@ -263,12 +264,12 @@ def read_agent(path):
     return psconrl.load_agent(path, Counting() if saved.recipe == "counting" else None)
 
 
-def use_run(name, path, again):
+def use_run(name, path, again, rounds=200):
     """Resume a run, play on and save it; resume that, too."""
     model = RUNS[name][0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = Simulation.resume(model, path)
-        run.run(run.round + 200, checkpoints=5)
+        run.run(run.round + rounds, checkpoints=5)
         run.save(again)
         Simulation.resume(model, again)

@@ -115,7 +115,7 @@ class Steady(Schedule):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.number = read_fields(state, {"number": integer(1)})["number"]
+        self.number = read_fields(state, {"number": integer(1, NO_CAP)})["number"]
 
 
 class SquareRoot(Schedule):

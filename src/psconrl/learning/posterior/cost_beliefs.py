@@ -30,7 +30,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.caps import MOST_ROUNDS
 from psconrl.kernels import special
 from psconrl.kernels.cost_effects import sweep
 from psconrl.kernels.gamma import log_gamma_variates, normal_variates
@@ -244,7 +243,7 @@ class SampledCosts(CostBelief):
             "levels": reals(self._levels.shape, -FARTHEST, FARTHEST),
             "scales": reals(self._scales.shape, -LARGEST_SUM, LARGEST_SUM),
             "squares": reals(self._squares.shape, 0.0),
-            "freedom": real(0.0, MOST_ROUNDS),
+            "freedom": real(0.0),
         }
         self._of_states, self._of_actions, self._levels, self._scales, self._squares, self._freedom = read_fields(
             state, described

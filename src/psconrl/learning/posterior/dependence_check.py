@@ -33,6 +33,11 @@ class _Subject:
         self.by_value: dict[str, Floats] = {}
         self.terms: Floats = np.empty(0)  # of E of time
 
+    def settle(self) -> None:
+        """Compute what follows from numbers of rows that were read from a file, once they have been checked."""
+        if self.log_before.size < len(self.before):
+            self.log_before = self.family.log_mixture(self.before) if self.n_rows else np.zeros(len(self.before))
+
     def grow(self, n_rows: int) -> None:
         """Make room for rows that were not seen before."""
         self.before = np.pad(self.before, ((0, 0), (0, n_rows - self.n_rows)))
@@ -80,6 +85,7 @@ class DependenceCheck:
         found = {}
         for name in self.names:
             subject, rows = self._subject(name), self._sightings.rows[name]
+            subject.settle()
             subject.family.add(rows[subject.n_rows :])
             subject.grow(len(rows))
             found[name] = self._of_noise(subject, seen[name], bound) if rows else {}
@@ -170,9 +176,7 @@ class DependenceCheck:
         for name, seen in read_fields(state, before)["before"].items():
             rows, subject = self._sightings.rows[name], self._subject(name)
             subject.family.add(rows)
-            subject.n_rows, subject.before, subject.log_before = len(rows), seen, np.zeros(points)
-            if rows:
-                subject.log_before = subject.family.log_mixture(seen)
+            subject.n_rows, subject.before = len(rows), seen
 
     def need_within(self, counts: Counts) -> None:
         """Raise an error unless what was seen at the change points is part of what was counted."""

@@ -101,6 +101,7 @@ class Stepping(Agent):
             state, {"live_policy": saved_policy(*self.policy.shape), "unbooked": integer(0, MOST_ROUNDS)}
         )
         self.policy, self._unbooked = saved["live_policy"], saved["unbooked"]
+        need_that(self._play is None or not self._play.interim, "an episode must not be interim, as there are no plans")
         played = 0 if self._play is None else self._play.record.steps
         need_that(self._unbooked in (0, played), "unbooked must be the rounds of the episode in progress")
         if self._play is not None:
