@@ -111,7 +111,7 @@ DAMAGE = [
     ("labelled", "state/play/kind", 1, "must be a text"),
     # Runs.
     ("run", "extra/simulation/state", 2, "must be a whole number from 0 to 1"),
-    ("run", "extra/simulation/round", 149, "the log must have the lengths of all rounds"),
+    ("run", "extra/simulation/round", 149, "round must be the sum of the lengths in the log"),
     ("run", "extra/simulation/rounds", np.array([1, 2, 3, 5, 4]), "rounds must increase"),
     ("run", "extra/simulation/horizon", 7, "round must be at most the horizon"),
     ("run", "extra/simulation/seed", -1, "seed must be a whole number from 0 on"),

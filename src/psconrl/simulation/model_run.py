@@ -234,12 +234,10 @@ class Simulation(Run):
         n = len(self._rounds)
         grids = {"costs": reals((n, q), -LARGEST_SUM, LARGEST_SUM), "excesses": reals((n, m), 0.0, LARGEST_SUM)}
         self._costs, self._excesses = map(list, read_fields(extra, grids).values())
+        increasing = self._rounds == sorted({*self._rounds}) and max(self._rounds, default=0) <= self.round
         need_that(self.round <= self.horizon, "round must be at most the horizon")
-        need_that(
-            self._rounds == sorted({*self._rounds}) and max(self._rounds, default=0) <= self.round,
-            "rounds must increase, up to round",
-        )
-        need_that(sum(self.log.length) == self.round, "the log must have the lengths of all rounds")
+        need_that(sum(self.log.length) == self.round, "round must be the sum of the lengths in the log")
+        need_that(increasing, "rounds must increase, up to round")
 
 
 def _need_same_order(agent: Player, cmdp: CMDP) -> None:
