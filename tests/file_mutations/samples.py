@@ -223,7 +223,9 @@ class Owner:
         if kind == 2 and events:
             return following, {"after": float(rng.exponential(0.5)) + 1e-3}
         if kind == 3:
-            return following, {"costs": dict(zip(self.words.costs, np.multiply(paid, self.words.signs), strict=True))}
+            some = int(rng.integers(1, len(paid) + 1))
+            named = dict(zip(self.words.costs[:some], np.multiply(paid, self.words.signs), strict=False))
+            return following, {"costs": named, "noise": dict.fromkeys(noise)}
         return following, {"costs": paid}
 
 

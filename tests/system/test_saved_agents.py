@@ -83,6 +83,8 @@ DAMAGE = [
     ("shelf", f"{CHECK}/joint/drawn", [1, {}], "demand: is missing"),
     # What was seen of the noise.
     ("shelf", "state/counts/noise/costs/0/0", 10**9, "must not be of more rounds than the transitions"),
+    ("shelf", "state/counts/noise/named/0/2", 4, "must be of what the system names"),
+    ("shelf", "state/counts/noise/named/0/2", 0, "must be of what the system names"),
     ("shelf", "state/counts/noise/costs/0/2", 26, "must have outcomes that"),
     ("shelf", "state/counts/noise/noise/0/2", 4, "must be of what the system names"),
     ("shelf", "state/counts/noise/noise/0/1", 10**30, "must be an array of numbers"),
@@ -108,6 +110,9 @@ DAMAGE = [
     ("pdnac", "config/H", 10**12, "an epoch of 2,000,000,000,000 steps takes"),
     ("safe", "state/spans", np.array([-1.0]), "must hold numbers from 0"),
     ("safe", "state/share", 0.6, "must be a finite number from 0 up to 0.5"),
+    ("pdnac", "state/play/max_steps", 10**8, "max_steps must leave"),
+    ("triple-qa", "state/play/max_steps", 10**8, "max_steps must leave"),
+    ("safe", "state/return_began", 10**6, "must be within the rounds"),
     ("labelled", "state/play/kind", 1, "must be a text"),
     # Runs.
     ("run", "extra/simulation/state", 2, "must be a whole number from 0 to 1"),

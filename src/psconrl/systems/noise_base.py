@@ -156,8 +156,9 @@ class Noise(ABC):
 
     def need_arguments(self, arguments: Mapping[str, Any], n_contexts: int) -> None:
         """Raise an error unless arguments from a file, one value for every context, are possible."""
-        names = {*self.argument_names, *(() if self.known is not None or self.prior else self.parameter_arguments)}
-        need_that(arguments.keys() == names, f"must have the arguments {', '.join(sorted(names)) or 'of no name'}")
+        given = self.known is not None or self.prior is not None
+        names = (*self.argument_names, *(() if given else self.parameter_arguments))
+        need_that(arguments.keys() == {*names}, f"must be a table of {', '.join(names) or 'nothing'}")
         need_that(names or n_contexts == 1, "must have one context, as there are no arguments")
         self.checked_arguments(read_fields(arguments, dict.fromkeys(names, reals((n_contexts,), infinite=True))))
 

@@ -338,5 +338,7 @@ class SafeStart(SystemAgent):
         for name, account in zip(SAVED_ATTRIBUTES, accounts, strict=True):
             setattr(self, f"_{name}", account)
         self._plans.restore(state)
+        returns = (self._plans.moves.returned, self._plans.moves.return_began)
+        need_that(max(returns) <= self.rounds, "returned and return_began must be within the rounds")
         need_that((self.thresholds > self._promised).all(), "thresholds must be above what the baseline keeps")
         self._playing_interim = self._play is not None and self._play.interim

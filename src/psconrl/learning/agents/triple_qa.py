@@ -171,3 +171,4 @@ class TripleQA(Stepping):
             setattr(self, name, saved[name])
         self.frame_visits, self._played = saved["frame_visits"], saved["played"]
         need_that(self._played == self.frame_visits.sum(), "played must be the sum of frame_visits")
+        self._need_within_block(self.frame_length - self._played)

@@ -57,9 +57,7 @@ def check_reports(seen: Seen, structure: Structure, words: Vocabulary | None) ->
 
 
 def _are_named(kind: str, bits: int, words: Vocabulary) -> bool:
-    """Return whether the bits of a report stand for noises, or for costs that can be calculated."""
+    """Return whether the bits of a report stand for noises, or for costs."""
     if kind == "noise":
         return bits < 1 << len(words.outcomes)
-    names = [name for k, name in enumerate(words.cost_names) if bits >> k & 1]
-    known = all(name in words.costs or words.stated[name] is not None for name in names)
-    return bool(names) and known and bits < 1 << len(words.cost_names)
+    return 0 < bits < 1 << len(words.cost_names)

@@ -93,3 +93,4 @@ class Recording(Stepping):
         self._record(saved["block_rounds"])
         self._pairs[:n], self._length[0] = pairs["pairs_played"], n
         self._successors[:n], self._costs[:n] = saved["successors_met"], saved["costs_met"]
+        self._need_within_block(self._pairs.size - n)

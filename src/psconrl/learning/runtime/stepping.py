@@ -44,6 +44,11 @@ class Stepping(Agent):
     def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
         """Learn from one round exactly as the ``learner`` does."""
 
+    def _need_within_block(self, rounds: int) -> None:
+        """Raise an error if an episode from a file may last longer than its block, which has some rounds left."""
+        left = 0 if self._play is None else self._play.episode.max_steps - self._play.record.steps
+        need_that(left <= rounds, f"max_steps must leave {rounds:,} rounds at most, the rest of the block")
+
     @abstractmethod
     def _open_block(self) -> int:
         """Prepare the next round, and return the number of rounds in this block."""
