@@ -77,6 +77,7 @@ DAMAGE = [
     ("shelf", f"{CHECK}/texts", {"demand": "?"}, "beyond_family must have texts"),
     ("shelf", f"{CHECK}/dependence/change_points/1", 10**9, "change_points must be within"),
     ("shelf", f"{CHECK}/dependence/before", {}, "demand: is missing"),
+    ("shelf", f"{CHECK}/dependence/rows/demand/0", [0, 3, 0, 1, 2, 0, 1], "must be numbers of rows that were seen"),
     ("shelf", f"{CHECK}/dependence/rows/demand/0/0", 1, "must begin with a context and a length"),
     ("shelf", f"{CHECK}/joint/since", np.zeros(10**4), "since must be numbers of the results"),
     ("shelf", f"{CHECK}/joint/results/total", 10**9, "results must be part of the rounds counted"),

@@ -68,6 +68,7 @@ REFUSED = [
     (integers((1,)), np.array([2**64 - 1], dtype=np.uint64), "must hold whole numbers"),
     (flags((1,)), [2], "must hold whole numbers from 0 to 1; has 2"),
     (distributions((1, 2)), [[0.5, 0.6]], r"must hold probabilities that sum to 1; some sum to 1\.1"),
+    (distributions((2,)), [0.5, 0.4], r"some sum to 0\.9"),
     (distributions((2,)), [1.5, -0.5], "must hold finite numbers from 0"),
     (listing(2), np.array(["a"]), "must be an array of 2 values"),
     (listing(), np.array([None]), "must be an array of values"),
