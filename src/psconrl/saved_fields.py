@@ -25,7 +25,7 @@ Kind: TypeAlias = Callable[[Any], Any]
 Shape: TypeAlias = tuple[int | None, ...]  # None: as long as it is
 
 SUM_TOL = 1e-6  # largest deviation of the sum of probabilities from 1; playing divides by the sum
-MOST_SHOWN, MOST_SAID = 60, 240  # characters of a value in a message, and of the message
+LONGEST_VALUE, LONGEST_MESSAGE = 60, 240  # characters of a value in a message, and of the message
 EXACT_WHOLE = 2.0**53  # whole numbers up to this are exact as floats
 # Errors that constructors, and a user's own code, raise on a damaged file.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -35,7 +35,7 @@ class FieldError(AgentError):
     """A field of a file does not hold what it should."""
 
     def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
-        self.problem, self.path = _cut(problem.partition("\n")[0], MOST_SAID), path
+        self.problem, self.path = _cut(problem.partition("\n")[0], LONGEST_MESSAGE), path
         super().__init__(f"{'/'.join(path)}: {self.problem}" if path else self.problem)
 
 
@@ -218,7 +218,7 @@ def brief(value: Any) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, int) and abs(value) > EXACT_WHOLE:
         return f"{'-' if value < 0 else ''}2^{abs(value).bit_length() - 1} or more"
-    return _cut(repr(value), MOST_SHOWN)
+    return _cut(repr(value), LONGEST_VALUE)
 
 
 def _cut(line: str, most: int) -> str:

@@ -94,7 +94,7 @@ DAMAGE = [
     # Counts, policies, generators.
     ("psconrl", "config/n_states", 10**8, "visits: must be an array of numbers"),
     ("psconrl", "state/rounds", 7, "rounds must be the sum of visits"),
-    ("psconrl", "state/episodes", 10**9, "episodes must be from 1 to 150"),
+    ("psconrl", "state/episodes", 0, "episodes must be 1 at least"),
     ("psconrl", "state/explored", 10**9, "explored must be at most the rounds"),
     ("psconrl", "state/thresholds", np.array([1e300]), "must hold finite numbers from -1e"),
     ("psconrl", "state/rng/state/inc", 2, "the increment of a generator must be odd"),

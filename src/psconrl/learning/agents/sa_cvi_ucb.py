@@ -328,7 +328,7 @@ class SACVIUCB(Agent):
                 "cell": real(0.0),
                 "limit": real(-LARGEST_COST, LARGEST_COST),
                 "actions": integers((size,), 0, self.n_actions - 1),
-                "step": integer(0, self.H),
+                "step": integer(),
             },
         )
         position = read_fields(saved, {"position": integer(0, planned["step"] * reach)})
