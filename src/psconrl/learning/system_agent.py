@@ -277,7 +277,7 @@ class SystemAgent(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        saved = read_fields(state, {"ticks_owed": real(-1.0, 1.0)}, may_be_missing=["ticks_owed"])
+        saved = read_fields(state, {"ticks_owed": real(-MOST_ROUNDS, 1.0)}, may_be_missing=["ticks_owed"])
         self._ticks_owed = saved.get("ticks_owed", 0.0)
         for field, seen in (("counts", self.counts), ("play", None if self._play is None else self._play.record)):
             if seen is not None:
