@@ -18,7 +18,7 @@ from psconrl.learning.runtime.adapter import adapt
 from psconrl.learning.runtime.contract import NO_CAP, Learner
 from psconrl.learning.runtime.persistence import in_file
 from psconrl.learning.runtime.player import Player
-from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
+from psconrl.learning.runtime.random_numbers import UniformStream, saved_seed
 from psconrl.learning.runtime.stepping import Stepping
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
@@ -204,9 +204,8 @@ class Simulation(Run):
         if not isinstance(extra, dict) or extra.get("model") != _fingerprint(model):
             raise AgentError(f"{path}: was played on another model, or under other thresholds")
         with in_file(path), in_field("extra"), in_field("simulation"):
-            described = {"emission": text(), "evaluate_policies": flag}
-            options = read_fields(extra, described | {"seed": lambda seed: seed_sequences(seed) and seed})
-            run = cls(cmdp, player, options.pop("seed"), **options, resumed=True)
+            options = read_fields(extra, {"seed": saved_seed, "emission": text(), "evaluate_policies": flag})
+            run = cls(cmdp, player, **options, resumed=True)
             run._restore(extra)
         return run
 

@@ -6,6 +6,7 @@ probabilities of the joint outcomes in every context, :math:`p_\theta(w \mid g)`
 observed in every context, ``draw`` draws the parameters from their posterior.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -144,17 +145,17 @@ class RoundNoise(Randomness):
             need_that(getattr(self, part).keys() == self.noises.keys(), f"{part} must be those of {', '.join(names)}")
         unknown = {name for name, noise in self.noises.items() if noise.prior is not None}
         need_that(self.keys.keys() == unknown, "keys must be those of noises with a prior")
-        earlier: set[str] = set()
-        while {name for name in names if {*self.parents.get(name, ())} <= earlier} > earlier:
-            earlier = {name for name in names if {*self.parents.get(name, ())} <= earlier}
-        need_that(earlier == {*names} and self.parents.keys() <= earlier, "parents must be noises, not in a cycle")
+        ready: set[str] = set()  # noises that do not depend on themselves
+        for _ in names:
+            ready |= {name for name in names if {*self.parents.get(name, ())} <= ready}
+        need_that(ready == {*names} and self.parents.keys() <= ready, "parents must be noises, not in a cycle")
         need_that(all(self.parents.values()), "parents must not be empty")
         for name, noise in self.noises.items():
             with in_field("arguments"), in_field(name):
                 noise.need_arguments(self.arguments[name], self.own_number(name))
         shape = dict(zip(names, self.sizes, strict=True))
         for name in names:
-            of_parents = [int(np.prod([shape[one] for one in self.parents[name]]))] if name in self.parents else []
+            of_parents = [math.prod(shape[one] for one in self.parents[name])] if name in self.parents else []
             with in_field("contexts"), in_field(name):
                 integers((self.n_contexts, *of_parents))(self.contexts[name])
 
@@ -171,7 +172,7 @@ class RoundNoise(Randomness):
     @cached_property
     def n_outcomes(self) -> int:
         """Number of joint outcomes W."""
-        return int(np.prod(self.sizes)) if self.noises else 1
+        return math.prod(self.sizes)
 
     @cached_property
     def priors(self) -> Mapping[str, ParameterPrior]:

@@ -70,6 +70,12 @@ def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSeq
     return plan, act
 
 
+def saved_seed(seed: Any) -> Any:
+    """Read a seed: a whole number from 0 on, several, or None."""
+    seed_sequences(seed)
+    return seed
+
+
 def restored_generator(state: dict[str, Any]) -> np.random.Generator:
     """Return a generator with the given state of its bit generator."""
     saved = read_fields(state, _PCG64)
