@@ -112,6 +112,7 @@ DAMAGE = [
     ("safe", "state/spans", np.array([-1.0]), "must hold numbers from 0"),
     ("safe", "state/share", 0.6, "must be a finite number from 0 up to 0.5"),
     ("pdnac", "state/play/max_steps", 10**8, "max_steps must leave"),
+    ("triple-qa", "state/live_policy", np.full((1, 2, 2), 0.5), "must be an array of numbers, shape (2, 2)"),
     ("triple-qa", "state/play/max_steps", 10**8, "max_steps must leave"),
     ("safe", "state/return_began", 10**6, "must be within the rounds"),
     ("labelled", "state/play/kind", 1, "must be a text"),

@@ -18,7 +18,7 @@ from psconrl.learning.checks import as_costs, as_count, is_index
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
-from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
+from psconrl.learning.runtime.contract import NO_CAP, Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
 from psconrl.learning.runtime.events import (
     EXPLORING,
@@ -382,7 +382,7 @@ class Player(ABC):
         self._named_thresholds.restore(state)
         described = {
             "rounds": integer(),
-            "episodes": integer(),
+            "episodes": integer(0, NO_CAP),
             "explored": integer(),
             "action_uniforms": self.action_uniforms.restore,
             "counts": self.counts.restore,

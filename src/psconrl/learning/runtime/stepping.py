@@ -21,8 +21,7 @@ from psconrl.learning.checks import as_costs
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.background import Executor
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.running_episode import saved_policy
-from psconrl.saved_fields import integer, need_that, read_fields
+from psconrl.saved_fields import distributions, integer, need_that, read_fields
 
 
 class Stepping(Agent):
@@ -103,7 +102,7 @@ class Stepping(Agent):
         """Put back what ``state`` returned; the block in progress shares the live policy array again."""
         super().restore(state)
         saved = read_fields(
-            state, {"live_policy": saved_policy(*self.policy.shape), "unbooked": integer(0, MOST_ROUNDS)}
+            state, {"live_policy": distributions(self.policy.shape), "unbooked": integer(0, MOST_ROUNDS)}
         )
         self.policy, self._unbooked = saved["live_policy"], saved["unbooked"]
         need_that(self._play is None or not self._play.interim, "an episode must not be interim, as there are no plans")
