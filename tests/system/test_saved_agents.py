@@ -163,7 +163,7 @@ def test_a_number_in_a_small_file_allocates_no_memory(trees, tmp_path):
             tracemalloc.stop()
 
 
-@pytest.mark.part(6)
+@pytest.mark.part(12)
 @pytest.mark.parametrize("name", sorted({*AGENTS} - {"span-fha", "span-fha costs"}))
 def test_an_agent_that_was_read_says_the_same(name, trees, tmp_path):
     path, again = tmp_path / "saved.npz", tmp_path / "again.npz"
@@ -176,11 +176,11 @@ def test_an_agent_that_was_read_says_the_same(name, trees, tmp_path):
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", ["psconrl", "pdnac", "safe", "shelf", "kiosk", "line", "run", "run system"])
 def test_a_mutated_file_is_refused_or_plays(name, trees, tmp_path, full):
-    """``make test-all`` tries forty times as many."""
+    """``make test-all`` tries many more."""
     path, again = tmp_path / "saved.npz", tmp_path / "again.npz"
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     refused = []
-    for _ in range(200 if full else 5):
+    for _ in range(200 if full else 3):
         tree = trees(name)
         mutate(tree, rng)
         write_tree(tree, path)

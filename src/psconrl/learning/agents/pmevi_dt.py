@@ -36,7 +36,7 @@ from psconrl.learning.runtime.contract import Episode, uniform_policy
 from psconrl.learning.runtime.recording import Recording, Trajectory
 from psconrl.planning.optimism.mitigated import closed_bounds, plan_mitigated, projected
 from psconrl.products import product
-from psconrl.saved_fields import Kind, flag, integers, read_fields, real, reals
+from psconrl.saved_fields import Kind, flag, integers, need_that, read_fields, real, reals
 
 BLOCK_ROUNDS = 4096  # rounds recorded before their trips are counted; an episode may take several blocks
 
@@ -205,3 +205,5 @@ class PMEVIDT(Recording):
             state, described
         ).values()
         read_fields(state, {"commutes": self.commutes.restore})
+        playing = 0 if self._play is None else self._play.record.steps
+        need_that(self.commutes.rounds <= self.rounds + playing, "commutes must be of the rounds played")
