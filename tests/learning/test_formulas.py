@@ -378,5 +378,5 @@ def test_a_debt_is_paid_by_its_share_over_the_square_root_of_the_rounds():
 
 def test_a_saved_multiplier_must_not_be_negative():
     agent = make("lagrangian", 2, 2, [0.5], seed=0)
-    with pytest.raises(AgentError, match="multipliers must not be negative"):
+    with pytest.raises(AgentError, match=r"multipliers: must hold finite numbers from 0; has -1\.0"):
         agent.restore(agent.state() | {"multipliers": [-1.0]})

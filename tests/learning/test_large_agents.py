@@ -222,7 +222,7 @@ def test_weights_of_a_last_plan_that_cannot_be_are_refused(weights, tmp_path):
     agent = AGENTS["psconrl"](seed=1)
     agent.begin(0)
     state = agent.state()
-    with pytest.raises(AgentError, match="last_weights must"):
+    with pytest.raises(AgentError, match="last_weights: must"):
         AGENTS["psconrl"](seed=1).restore(state | {"last_weights": np.array(weights)})
     agent.restore(state | {"last_weights": np.array([5e-324, 1.0])})  # possible, and no help
     assert agent.begin(0).policy.shape == (S, A)

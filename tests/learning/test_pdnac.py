@@ -169,8 +169,9 @@ def test_a_saved_agent_continues_bit_for_bit(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        ({"rounds_of_steps": np.ones(12)}, "the saved epoch is inconsistent"),
-        ({"multipliers": [-1.0]}, "multipliers must not be negative"),
+        ({"rounds_of_steps": np.ones(12)}, "rounds_of_steps must sum to block_rounds"),
+        ({"rounds_of_steps": np.full(12, 3)}, "rounds_of_steps must be powers of 2"),
+        ({"multipliers": [-1.0]}, "multipliers: must hold finite numbers from 0; has -1.0"),
     ],
 )
 def test_damaged_files_are_refused(damage, says):

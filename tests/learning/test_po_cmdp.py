@@ -223,11 +223,11 @@ def test_an_agent_that_is_saved_in_the_middle_of_an_episode_continues_bit_for_bi
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ({"pairs_played": np.full(10, 64)}, "the saved record of rounds is inconsistent"),
-        ({"successors_met": np.full(10, -1)}, "the saved record of rounds is inconsistent"),
-        ({"block_rounds": 5}, "the saved record of rounds is inconsistent"),
-        ({"costs_met": np.ones((10, 3))}, r"costs_met must be finite numbers of shape \(10, 2\)"),
-        ({"multipliers": [-1.0]}, "multipliers must not be negative"),
+        ({"pairs_played": np.full(10, 64)}, "pairs_played: must hold whole numbers from 0 to 63; has 64"),
+        ({"successors_met": np.full(10, -1)}, "successors_met: must hold whole numbers from 0 to 15; has -1"),
+        ({"block_rounds": 5}, "block_rounds: must be a whole number from 10 to"),
+        ({"costs_met": np.ones((10, 3))}, r"costs_met: must be an array of numbers, shape \(10, 2\)"),
+        ({"multipliers": [-1.0]}, "multipliers: must hold finite numbers from 0; has -1.0"),
     ],
 )
 def test_damaged_files_are_refused(damage, message):

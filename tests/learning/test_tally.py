@@ -134,7 +134,7 @@ def test_a_saved_tally_is_put_back():
 def test_counts_that_cannot_be_are_refused_and_change_nothing(numbers, times):
     """A kernel would write wherever such a number points."""
     tally, table = noted(6, 5, 40, 6)
-    with pytest.raises(ValueError, match=r"counts must be|invalid (counts|transition)"):
+    with pytest.raises(ValueError, match=r"(numbers|times)\b.* must "):
         tally.restore({"numbers": np.array(numbers), "times": np.array(times)})
     assert_is(tally, table)
 
@@ -214,7 +214,7 @@ def test_counts_that_contradict_each_other_are_refused(damage):
         state["transitions"] = {"numbers": np.array([0, 1]), "times": np.array([2**63 - 1, 2])}
         state["visits"] = np.array([-(2**63) + 1, 0, 0, 0, 0, 0, 0, 0])
         state["steps"] = -(2**63) + 1
-    with pytest.raises(ValueError, match=r"(inconsistent|invalid) counts|differs from the counts"):
+    with pytest.raises(ValueError, match=r"^(visits|cost_sums|steps|transitions/times)\b.* must "):
         Record(4, 2, 2).restore(state)
 
 

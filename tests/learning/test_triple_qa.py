@@ -274,7 +274,7 @@ def test_a_damaged_frame_is_refused():
     agent = rover_agent()
     simulate(ROVER, agent, 50, seed=0)
     state = agent.state() | {"played": 3}
-    with pytest.raises(AgentError, match="the saved frame is inconsistent"):
+    with pytest.raises(AgentError, match="played must be the sum of frame_visits"):
         rover_agent().restore(state)
 
 

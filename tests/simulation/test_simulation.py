@@ -346,7 +346,7 @@ def test_a_run_file_with_missing_parts_is_called_damaged(tmp_path):
     agent = load_agent(tmp_path / "run.npz")
     del agent.extra["simulation"]["uniforms"]
     agent.save(tmp_path / "run.npz", agent.extra)
-    with pytest.raises(AgentError, match=r"run\.npz: damaged"):
+    with pytest.raises(AgentError, match=r"run\.npz: extra/simulation/uniforms: is missing"):
         Simulation.resume(cmdp, tmp_path / "run.npz")
     with pytest.raises(AgentError, match="is a directory"):
         Simulation.resume(cmdp, tmp_path)

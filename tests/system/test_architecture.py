@@ -18,6 +18,7 @@ LAYERS = (
         "file_lock",
         "files",
         "named_code",
+        "saved_fields",
         "sizes",
         "toml_text",
         "check_proof",

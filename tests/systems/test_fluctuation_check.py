@@ -179,7 +179,7 @@ def test_results_survive_saving():
     assert results.results == again.results
     damaged = results.state()
     damaged["results"][0] = [1, 99]
-    with pytest.raises(AgentError, match="damaged"):
+    with pytest.raises(AgentError, match="results/0: must be a kind of result"):
         RoundResults(system.structure).restore(damaged)
 
 

@@ -136,5 +136,5 @@ def test_a_wrong_system_is_doubted_by_its_sojourns(system, rates, said, tmp_path
 
 def test_damaged_rows_of_sojourns_are_refused():
     check = NoiseSightings(taxi_rank().structure, ("call", "finish", "turn", "police"))
-    with pytest.raises(AgentError, match="the rows of 'call' are damaged"):
+    with pytest.raises(AgentError, match="call: must have rows that are all different"):
         check.restore({name: [[0, 0], [0, 0]] for name in check.names})

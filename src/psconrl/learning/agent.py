@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.caps import memory_gb
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_costs, as_ranges, saved_multipliers
+from psconrl.learning.checks import as_costs, as_ranges
 from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, arguments
 from psconrl.learning.runtime import persistence
@@ -21,6 +21,7 @@ from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
+from psconrl.saved_fields import Kind, read_fields, reals
 
 PER_TABLE_ENTRY = 1e-7  # rough planning time in seconds per (s, a, s'), for agents that keep full tables
 
@@ -141,14 +142,21 @@ class Agent(Player):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.rng = restored_generator(state["rng"])
+        described: dict[str, Kind] = {"rng": restored_generator, "parts": self._restore_parts}
         if self.keeps_multipliers:
-            self.multipliers = saved_multipliers(state["multipliers"], self.thresholds.shape)
-        for slot, part in self._filled().items():
-            if slot in state["parts"]:
-                part.restore(state["parts"][slot])
-            elif part.state():
-                raise AgentError(f"what the {slot} remembered is missing")
+            described["multipliers"] = reals(self.thresholds.shape, 0.0)
+        saved = read_fields(state, described)
+        self.rng = saved["rng"]
+        if self.keeps_multipliers:
+            self.multipliers = saved["multipliers"]
+
+    def _restore_parts(self, state: Any) -> None:
+        parts = self._filled()
+        read_fields(
+            state,
+            {slot: part.restore for slot, part in parts.items()},
+            may_be_missing=[slot for slot, part in parts.items() if not part.state()],
+        )
 
     def _filled(self) -> dict[str, Part]:
         parts = {slot: getattr(self, slot) for slot in self.parts}

@@ -20,7 +20,6 @@ from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.kernels import special
 from psconrl.kernels.occupancy import one_hot
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.rare_moves import LOWER, RAISE, RareMoves, coming_back, towards_untried
 from psconrl.learning.safety_certificates import Certified, Certifier
 from psconrl.learning.safety_views import View, feared_costs
@@ -30,6 +29,7 @@ from psconrl.planning.drafts import Drafts
 from psconrl.planning.lyapunov import best_within
 from psconrl.planning.pessimism import largest_means
 from psconrl.products import product
+from psconrl.saved_fields import distributions, read_fields, reals
 
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
 CONDONED = 0.9  # share of the priced effect of uncertainty that is subtracted; the rest decides ties for what is known
@@ -263,13 +263,15 @@ class CertifiedPlans:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        for name in ("biases", "prices", "potential"):
-            setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name, infinite=True))
+        tables = ("biases", "prices", "potential")
+        described = {name: reals(getattr(self, name).shape, infinite=True) for name in tables}
+        if "last" in state:
+            described |= {"last": distributions(self.baseline.shape), "margins": reals(self.margins.shape)}
+        saved = read_fields(state, described)
+        self.biases, self.prices, self.potential = (saved[name] for name in tables)
+        self.last, self.margins = saved.get("last"), saved.get("margins", self.margins)
         if "split" in state:  # files of earlier versions have no moves
             self.moves.restore(state)
-        self.last = saved_floats(state["last"], self.baseline.shape, "last") if "last" in state else None
-        if self.last is not None:
-            self.margins = saved_floats(state["margins"], self.margins.shape, "margins")
 
 
 def _biases(found: Certified) -> Floats:

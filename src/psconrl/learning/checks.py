@@ -5,13 +5,13 @@ would make them read or write outside of these.
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Bools, Floats
 from psconrl.caps import LARGEST_COST, MOST_ROUNDS
 from psconrl.errors import AgentError, ModelError, PsconrlError, unknown_name
 from psconrl.model.matrices import divided_rows, stored
@@ -153,33 +153,6 @@ def need_all_actions(available: Bools) -> None:
     """Raise an error unless ``available`` (S, A) is all true: agents need every action in every state."""
     if not available.all():
         raise AgentError("agents need models in which every action is available in every state")
-
-
-def saved_floats(value: Any, shape: tuple[int, ...], what: str, infinite: bool = False) -> Floats:
-    """Return an array from a file, checked to be of the given shape and finite, unless it may be infinite."""
-    array = np.array(as_numbers(value, what), order="C")
-    if array.shape != shape or np.isnan(array).any() or not (infinite or np.isfinite(array).all()):
-        raise AgentError(f"{what} must be {'' if infinite else 'finite '}numbers of shape {shape}")
-    return array
-
-
-def saved_multipliers(value: Any, shape: tuple[int, ...]) -> Floats:
-    """Return saved multipliers; raise an error if they are not numbers from 0 on, one per threshold."""
-    multipliers = saved_floats(value, shape, "multipliers")
-    if (multipliers < 0).any():
-        raise AgentError("multipliers must not be negative")
-    return multipliers
-
-
-def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tuple[Ints, ...]:
-    """Return deterministic policies from a file, each an action for every state."""
-    policies = []
-    for value in values:
-        actions = saved_floats(value, (n_states,), "a policy")
-        if not np.isin(actions, np.arange(n_actions)).all():
-            raise AgentError(f"a policy must hold actions from 0 to {n_actions - 1}")
-        policies.append(actions.astype(np.int64))
-    return tuple(policies)
 
 
 def checked_distributions(given: Any, n_states: int, n_actions: int) -> Transition:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.saved_fields import read_fields
 
 
 class Part(ABC):
@@ -60,8 +61,9 @@ class Part(ABC):
         """Return the state of the part, for saving: numbers and arrays."""
         return {}
 
-    def restore(self, state: dict[str, Any]) -> None:  # noqa: B027
+    def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
+        read_fields(state, {})
 
     def to_dict(self) -> dict[str, Any]:
         """Return name and options as plain data."""

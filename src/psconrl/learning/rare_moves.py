@@ -30,11 +30,11 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.safety_certificates import Certified, Certifier
 from psconrl.learning.safety_views import View, feared_costs
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.planning.drafts import Drafts
+from psconrl.saved_fields import Kind, flag, integer, read_fields, real, reals
 
 MOST_MOVES = 0.5  # largest share of the rounds that are spent on moves
 RAREST = 1 / 3  # the smallest share is the number of rounds to the power of minus this, so that spans grow slowly
@@ -139,10 +139,17 @@ class RareMoves:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.split, self.rising = bool(state["split"]), bool(state["rising"])
-        self.share = float(saved_floats(state["share"], (), "share"))
-        self.margins = saved_floats(state["move_margins"], self.margins.shape, "move_margins")
-        self.returned, self.return_began = int(state["returned"]), int(state["return_began"])
+        described: dict[str, Kind] = {
+            "split": flag,
+            "share": real(0.0, MOST_MOVES),
+            "rising": flag,
+            "move_margins": reals(self.margins.shape, 0.0),
+            "returned": integer(),
+            "return_began": integer(-1),
+        }
+        self.split, self.share, self.rising, self.margins, self.returned, self.return_began = read_fields(
+            state, described
+        ).values()
 
 
 def coming_back(certifier: Certifier, view: View) -> Certified | None:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from psconrl.arrays import Floats
+from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents.c_ucrl import CUCRL
@@ -48,10 +47,11 @@ from psconrl.learning.recipe import Recipe
 from psconrl.learning.runtime.adapter import Adapted, adapt, name_of
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Learner
-from psconrl.learning.runtime.persistence import DAMAGE, Saved, read_saved, rebuilt, restored
+from psconrl.learning.runtime.persistence import Saved, in_file, need_sizes, read_saved, rebuilt, restored
 from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
 from psconrl.named_code import AGENTS, find_code, from_package, installed, is_code
+from psconrl.saved_fields import in_field, integer, read_fields, reals
 
 # As in the paper.
 PLAIN: dict[str, Part | None] = {
@@ -268,14 +268,17 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
     ours, was_foreign = isinstance(agent, Agent), saved.agent == Adapted.name
     if own != theirs or ours == was_foreign:
         raise AgentError(f"{path}: holds an agent {theirs!r}, not {own!r}")
-    try:
-        sizes = {key: saved.config[key] for key in ("n_states", "n_actions", "thresholds")}
-        player = adapt(agent, **sizes)
-        same = (player.n_states, player.n_actions) == (sizes["n_states"], sizes["n_actions"])
-        same = same and player.thresholds.shape == np.shape(sizes["thresholds"])
-        others = _other_options(player, saved.config) if isinstance(player, Agent) else []
-    except DAMAGE as error:
-        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    with in_file(path):
+        need_sizes(saved)
+        with in_field("config"):
+            thresholds = reals((None,), -LARGEST_COST, LARGEST_COST)
+            sizes = read_fields(
+                saved.config, {"n_states": integer(1), "n_actions": integer(1), "thresholds": thresholds}
+            )
+    player = adapt(agent, **sizes)
+    same = (player.n_states, player.n_actions) == (sizes["n_states"], sizes["n_actions"])
+    same = same and player.thresholds.shape == sizes["thresholds"].shape
+    others = _other_options(player, saved.config) if isinstance(player, Agent) else []
     if not same:
         raise AgentError(f"{path}: holds an agent of other sizes than the one to restore into")
     if others:
@@ -288,4 +291,4 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
 def _other_options(agent: Agent, config: dict[str, Any]) -> list[str]:
     """Return the names of options that differ from those in a file; thresholds may have been changed since."""
     own = agent.config()
-    return [key for key in own if key != "thresholds" and not same_data(own[key], config[key])]
+    return [key for key in own if key != "thresholds" and not (key in config and same_data(own[key], config[key]))]

@@ -15,8 +15,6 @@ from psconrl.learning.checks import (
     as_weight,
     checked_distributions,
     need_all_actions,
-    saved_floats,
-    saved_policies,
 )
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
@@ -34,6 +32,7 @@ from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
+from psconrl.saved_fields import integers, listed, maybe, read_fields, reals
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 
@@ -246,13 +245,10 @@ class Sampler(SystemAgent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.planner.last = saved_policies(state["last_policies"], self.n_states, self.n_actions)
-        self.planner.weights = None
-        if state["last_weights"] is not None:  # None before the first plan
-            weights = saved_floats(state["last_weights"], (np.size(state["last_weights"]),), "last_weights")
-            if (weights < 0).any():
-                raise AgentError("last_weights must not be negative")
-            self.planner.weights = weights
+        policies = listed(integers((self.n_states,), 0, self.n_actions - 1))
+        weights = maybe(reals((None,), 0.0))  # None before the first plan
+        saved = read_fields(state, {"last_policies": policies, "last_weights": weights})
+        self.planner.last, self.planner.weights = tuple(saved["last_policies"]), saved["last_weights"]
 
 
 def _of_states(options: dict[str, Any], *names: str) -> str:

@@ -12,13 +12,15 @@ from psconrl.caps import MOST_ROUNDS
 from psconrl.errors import AdviceWarning, AgentError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_number
-from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.posterior.counts import Counts, Record, Seen
 from psconrl.learning.posterior.estimates import Estimates
 from psconrl.learning.posterior.hidden_noise import EVENT
+from psconrl.learning.posterior.report_check import check_reports
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.events import EventNames, RatioAverage
+from psconrl.saved_fields import in_field, need_that, read_fields, real
 from psconrl.systems.events import EventClock
 from psconrl.systems.noise_base import as_argument, variables_of
 from psconrl.systems.numbered import Choices, choices
@@ -275,7 +277,22 @@ class SystemAgent(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        self._ticks_owed = float(state.get("ticks_owed", 0.0))
+        saved = read_fields(state, {"ticks_owed": real(-MOST_ROUNDS, 1.0)}, may_be_missing=["ticks_owed"])
+        self._ticks_owed = saved.get("ticks_owed", 0.0)
+        for field, seen in (("counts", self.counts), ("play", None if self._play is None else self._play.record)):
+            if seen is not None:
+                with in_field(field), in_field("noise"):
+                    self._check_noise(seen)
+        if isinstance(self.belief, Structured):
+            with in_field("parts"), in_field("belief"):
+                self.belief.need_within(self.counts)
+
+    def _check_noise(self, seen: Seen) -> None:
+        """Compare what was seen of the noise with the structure of the system."""
+        if isinstance(self.belief, Structured):
+            check_reports(seen, self.belief.known_structure, self._words)
+        else:
+            need_that(not seen.noise, "must be missing, since the agent was made for no system")
 
     def note(self, action: Any, next_state: Any, costs: ArrayLike) -> bool:
         """Report an outcome by numbers, with the costs incurred; return True if the episode is over."""

@@ -7,23 +7,24 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Ints
-from psconrl.caps import MOST_ROUNDS
 from psconrl.errors import AgentError, ConfigError
 from psconrl.kernels.play import play
 from psconrl.kernels.rounds import LastRound
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import is_index, need_all_actions, saved_floats
+from psconrl.learning.checks import need_all_actions
+from psconrl.learning.posterior.counts import LARGEST_SUM
 from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.adapter import adapt
 from psconrl.learning.runtime.contract import NO_CAP, Learner
-from psconrl.learning.runtime.persistence import DAMAGE
+from psconrl.learning.runtime.persistence import in_file
 from psconrl.learning.runtime.player import Player
-from psconrl.learning.runtime.random_numbers import UniformStream
+from psconrl.learning.runtime.random_numbers import UniformStream, saved_seed
 from psconrl.learning.runtime.stepping import Stepping
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.simulation_tables import Tables
+from psconrl.saved_fields import Kind, flag, in_field, integer, integers, need_that, read_fields, real, reals, text
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.realised_costs import realised
 from psconrl.simulation.run import Run, Snapshots
@@ -202,34 +203,40 @@ class Simulation(Run):
         model = cmdp.model_for_learning() if isinstance(cmdp, System) else cmdp
         if not isinstance(extra, dict) or extra.get("model") != _fingerprint(model):
             raise AgentError(f"{path}: was played on another model, or under other thresholds")
-        try:
-            options = {key: extra[key] for key in ("emission", "evaluate_policies")}
-            run = cls(cmdp, player, extra["seed"], **options, resumed=True)
+        with in_file(path), in_field("extra"), in_field("simulation"):
+            options = read_fields(extra, {"seed": saved_seed, "emission": text(), "evaluate_policies": flag})
+            run = cls(cmdp, player, **options, resumed=True)
             run._restore(extra)
-        except DAMAGE as error:
-            raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
         return run
 
     def _restore(self, extra: dict[str, Any]) -> None:
-        q, reached = self.cumulative.size, extra["rounds"].size
-        self.state = int(extra["state"])
-        self._uniforms.restore(extra["uniforms"])
-        self.round = int(extra["round"])
-        self.cumulative = saved_floats(extra["cumulative"], (q,), "cumulative")
+        q, m = self.cumulative.size, self.largest_excess.size
         self.log = EpisodeLog()
-        self.log.restore(extra["log"])
-        self.seconds = float(extra["seconds"])
-        self.horizon = int(extra["horizon"])
-        self._rounds = saved_floats(extra["rounds"], (reached,), "rounds").astype(np.int64).tolist()
-        self._costs = list(saved_floats(extra["costs"], (reached, q), "costs"))
-        m = self.largest_excess.size
-        self.largest_excess = saved_floats(extra["largest_excess"], (m,), "largest_excess").copy()
-        self._excesses = list(saved_floats(extra["excesses"], (reached, m), "excesses"))
+        described: dict[str, Kind] = {
+            "state": integer(0, self.cmdp.n_states - 1),
+            "uniforms": self._uniforms.restore,
+            "round": integer(),
+            "cumulative": reals((q,), -LARGEST_SUM, LARGEST_SUM),
+            "log": self.log.restore,
+            "seconds": real(0.0),
+            "horizon": integer(),
+            "rounds": integers((None,), 1),
+            "largest_excess": reals((m,), 0.0, LARGEST_SUM),
+        }
         if self._values is not None:
-            self._values.restore(extra["policies"], self.agent)
-        in_place = is_index(self.state, self.cmdp.n_states) and 0 <= self.round <= self.horizon <= MOST_ROUNDS
-        if not in_place or sum(self.log.length) != self.round:
-            raise ValueError("inconsistent run")
+            values = self._values
+            described["policies"] = lambda saved: values.restore(saved, self.agent)
+        saved = read_fields(extra, described)
+        self.state, self.round, self.horizon = saved["state"], saved["round"], saved["horizon"]
+        self.cumulative, self.largest_excess = saved["cumulative"], saved["largest_excess"]
+        self.seconds, self._rounds = saved["seconds"], saved["rounds"].tolist()
+        n = len(self._rounds)
+        grids = {"costs": reals((n, q), -LARGEST_SUM, LARGEST_SUM), "excesses": reals((n, m), 0.0, LARGEST_SUM)}
+        self._costs, self._excesses = map(list, read_fields(extra, grids).values())
+        increasing = self._rounds == sorted({*self._rounds}) and max(self._rounds, default=0) <= self.round
+        need_that(self.round <= self.horizon, "round must be at most the horizon")
+        need_that(sum(self.log.length) == self.round, "round must be the sum of the lengths in the log")
+        need_that(increasing, "rounds must increase, up to round")
 
 
 def _need_same_order(agent: Player, cmdp: CMDP) -> None:

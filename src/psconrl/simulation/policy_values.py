@@ -17,13 +17,13 @@ from psconrl.errors import SolverError
 from psconrl.kernels import policy_chain
 from psconrl.kernels.closed_classes import long_run
 from psconrl.kernels.play import expected_averages
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.stepping import Stepping
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
+from psconrl.saved_fields import integer, need_that, read_fields, reals
 from psconrl.simulation.trace import PolicyLog
 from psconrl.sizes import DENSE_PLAYED_CLASS_STATES, OFTEN_EVALUATED_STATES
 
@@ -118,9 +118,8 @@ class PolicyValues:
     def restore(self, state: dict[str, Any], agent: Player) -> None:
         """Put back what ``state`` returned; the agent is in the middle of an episode or plan."""
         q = len(self.cmdp.costs)
-        self.log.restore(state["log"], q)
-        self._averages = saved_floats(state["averages"], (len(state["averages"]), q), "averages")
-        self._every = int(state["every"])
-        if self._every < 0 or (len(self.log) > 0 and not len(self._averages)):
-            raise ValueError("invalid state of policy evaluation")
+        averages = reals((None, q), unknown=True)
+        log = {"log": lambda saved: self.log.restore(saved, q)}
+        self._averages, self._every, _ = read_fields(state, {"averages": averages, "every": integer()} | log).values()
+        need_that(len(self._averages) or not len(self.log), "averages must not be empty")
         self._longer = agent.longer_plan

@@ -11,6 +11,7 @@ from psconrl.caps import need
 from psconrl.errors import ConfigError
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.model.units import Units
+from psconrl.saved_fields import integers, listed, need_that, read_fields, reals, text
 
 DEFAULT_CHECKPOINTS = 200
 POINT_BYTES = 500  # memory of a checkpoint with a few costs, in arrays, in lists and on its way to a results file
@@ -41,11 +42,21 @@ class EpisodeLog:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.start, self.length = ([int(t) for t in state[name]] for name in ("start", "length"))
-        self.kind = [str(kind) for kind in state["kind"]]
-        self.seconds, self.value = ([float(x) for x in state[name]] for name in ("seconds", "value"))
-        if len({len(getattr(self, name)) for name in self.__dataclass_fields__}) > 1:
-            raise ValueError("inconsistent episode log")
+        start: Ints = read_fields(state, {"start": integers((None,))})["start"]
+        n = start.size
+        saved = read_fields(
+            state,
+            {
+                "length": integers((n,)),
+                "kind": listed(text(), n),
+                "seconds": reals((n,), 0.0, unknown=True),
+                "value": reals((n,), infinite=True, unknown=True),
+            },
+        )
+        before = np.cumsum(saved["length"]) - saved["length"]
+        need_that((start == before).all(), "start must be the sums of the lengths before")
+        self.start, self.length, self.kind = start.tolist(), saved["length"].tolist(), saved["kind"]
+        self.seconds, self.value = saved["seconds"].tolist(), saved["value"].tolist()
 
 
 @dataclass
@@ -68,8 +79,10 @@ class PolicyLog:
 
     def restore(self, state: dict[str, Any], n_costs: int) -> None:
         """Put back what ``state`` returned."""
-        self.length = [int(t) for t in state["length"]]
-        self.costs = list(np.asarray(state["costs"], dtype=np.float64).reshape(len(self.length), n_costs))
+        self.length = read_fields(state, {"length": integers((None,))})["length"].tolist()
+        n = len(self.length)
+        shape = (n, n_costs) if n else (0,)  # an empty log has no columns
+        self.costs = list(read_fields(state, {"costs": reals(shape, unknown=True)})["costs"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.model.validation import as_floats
+from psconrl.saved_fields import Kind, listed, listing
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.noise_values import MOST_OUTCOMES
 from psconrl.systems.priors import ParameterPrior, Weights
@@ -32,6 +33,7 @@ class Categorical(Noise):
     """
 
     name: ClassVar[str] = "categorical"
+    option_kinds: ClassVar[Mapping[str, Kind]] = {"values": listing()}
     parameter_name: ClassVar[str] = "probabilities"
     prior_type: ClassVar[type[ParameterPrior]] = Weights
 
@@ -60,6 +62,10 @@ class Categorical(Noise):
             raise ModelError(f"Categorical: values must be a list of numbers or texts; got {values!r}")
         if self.values.dtype.kind not in "biufU" or np.unique(self.values).size != self.values.size:
             raise ModelError(f"Categorical: values must be numbers, or texts, all different; got {values!r}")
+
+    def check_options(self) -> None:
+        """Raise an error if values from a file are not those of a distribution."""
+        self._set_values(self.value_list)
 
     @property
     def value_list(self) -> list[Any]:
@@ -168,6 +174,7 @@ class Joint(Categorical):
     """
 
     name: ClassVar[str] = "joint"
+    option_kinds: ClassVar[Mapping[str, Kind]] = {"tables": listed(listing())}
 
     def _set_values(self, values: Any) -> None:
         shown = values if isinstance(values, list | tuple) else type(values).__name__

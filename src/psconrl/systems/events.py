@@ -23,6 +23,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
 from psconrl.kernels.rates import SLICE_UNIFORMS, draw_rates
+from psconrl.saved_fields import need_that, read_fields, real, reals, table_of, text
 from psconrl.systems.priors import Gamma, ParameterPrior, prior_from_dict
 from psconrl.systems.randomness import Parameters, Randomness, Timed
 
@@ -118,6 +119,12 @@ class EventClock(Randomness):
         total = float(self.intensities(means).sum(axis=1).max() / self.clock)
         return means if total < 1.0 else {key: value * 0.5 / total for key, value in means.items()}
 
+    def read_parameters(self, saved: Any) -> Parameters:
+        """Return rates from a file after a check: they must not exceed the clock together."""
+        rates = super().read_parameters(saved)
+        self.table(rates)
+        return rates
+
     def possible(self) -> Bools:
         """Return which events are possible: those with a positive factor; that none happens always is."""
         return np.column_stack([self.factors > 0.0, np.ones(self.n_contexts, dtype=bool)])
@@ -158,6 +165,26 @@ class EventClock(Randomness):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "EventClock":
         """Return what ``to_dict`` described."""
-        keys = {int(event): key for event, key in data["keys"].items()}
-        priors: Any = {key: prior_from_dict(prior) for key, prior in data["priors"].items()}
-        return cls(np.asarray(data["factors"]), float(data["clock"]), np.asarray(data["rates"]), keys, priors)
+        factors: Floats = read_fields(data, {"factors": reals((None, None), 0.0)})["factors"]
+        n_events = factors.shape[1]
+        saved = read_fields(
+            data,
+            {
+                "clock": real(0.0),
+                "rates": reals((n_events,), 0.0, unknown=True),
+                "keys": table_of(text()),
+                "priors": table_of(prior_from_dict),
+            },
+        )
+        names = {str(event): event for event in range(n_events)}
+        rates, keys, priors = saved["rates"], saved["keys"], saved["priors"]
+        need_that(
+            keys.keys() == {name for name, event in names.items() if np.isnan(rates[event])},
+            "keys must be those of unknown rates",
+        )
+        need_that({*keys.values()} == priors.keys(), "priors must be those of the keys")
+        need_that(all(isinstance(prior, Gamma) for prior in priors.values()), "priors must be gamma distributions")
+        need_that(saved["clock"] > 0.0, "clock must be above 0")
+        found = cls(factors, saved["clock"], rates, {names[name]: key for name, key in keys.items()}, priors)
+        found.table(found.initial())
+        return found

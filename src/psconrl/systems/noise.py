@@ -13,6 +13,7 @@ impossible. If the parameter is unknown, what is possible does not depend on its
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,19 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
+from psconrl.saved_fields import (
+    Kind,
+    brief,
+    fields,
+    integer,
+    integers,
+    maybe,
+    need_that,
+    read_fields,
+    reals,
+    table_of,
+    text,
+)
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.noise_values import (
@@ -86,6 +100,7 @@ class Binomial(Trials):
     """
 
     name: ClassVar[str] = "binomial"
+    argument_names: ClassVar[tuple[str, ...]] = ("n", "times")
     exposure_name: ClassVar[str] = "n"
 
     def __init__(self, n: Any, p: Any, times: Any = 1) -> None:
@@ -97,6 +112,14 @@ class Binomial(Trials):
         if not ((n >= 0) & (n == np.floor(n)) & (n < MOST_OUTCOMES)).all():
             raise ModelError(f"n must be a whole number from 0 to {MOST_OUTCOMES - 1}; got {n.min():g} to {n.max():g}")
         return super().checked_arguments({**arguments, LARGEST: np.array([n.max()])})
+
+    def need_arguments(self, arguments: Mapping[str, Any], n_contexts: int) -> None:
+        """Raise an error unless arguments from a file are possible, with the largest n among them."""
+        largest: Floats = read_fields(arguments, {LARGEST: integers((None,), 0, MOST_OUTCOMES - 1)})[LARGEST]
+        own = {key: given for key, given in arguments.items() if key != LARGEST}
+        super().need_arguments(own, n_contexts)
+        need_that(largest.size in (1, n_contexts), f"{LARGEST} must be one number, or one for every context")
+        need_that(np.max(own["n"]) <= largest.max(), f"{LARGEST} must not be below n")
 
     def outcomes(self, arguments: Arguments) -> NDArray[Any]:
         """Return the numbers from 0 to the largest n, reached or not."""
@@ -134,6 +157,7 @@ class Bernoulli(Trials):
     """
 
     name: ClassVar[str] = "bernoulli"
+    argument_names: ClassVar[tuple[str, ...]] = ("when", "times")
     exposure_name: ClassVar[str] = "when"
 
     def __init__(self, p: Any, when: Any = 1, times: Any = 1) -> None:
@@ -172,6 +196,8 @@ class Poisson(Noise):
     """
 
     name: ClassVar[str] = "poisson"
+    argument_names: ClassVar[tuple[str, ...]] = ("times",)
+    option_kinds: ClassVar[Mapping[str, Kind]] = {"most": integer(1, MOST_OUTCOMES - 1)}
     parameter_name: ClassVar[str] = "rate"
     prior_type: ClassVar[type[ParameterPrior]] = Gamma
 
@@ -230,6 +256,8 @@ class Geometric(Trials):
     """
 
     name: ClassVar[str] = "geometric"
+    argument_names: ClassVar[tuple[str, ...]] = ("times",)
+    option_kinds: ClassVar[Mapping[str, Kind]] = {"most": integer(1, MOST_OUTCOMES - 1)}
 
     def __init__(self, p: Any, most: int, times: Any = 1) -> None:
         super().__init__(p, {"times": times})
@@ -265,9 +293,28 @@ KINDS: dict[str, type[Noise]] = {
 
 def noise_from_dict(data: dict[str, Any]) -> Noise:
     """Return the noise that ``to_dict`` described."""
-    noise = object.__new__(KINDS[data["name"]])
-    noise.known = None if data["known"] is None else np.asarray(data["known"], dtype=np.float64)
-    noise.prior = None if data["prior"] is None else prior_from_dict(data["prior"])
-    noise.arguments = dict(data["arguments"])
-    vars(noise).update(data["options"])
+    kind = KINDS[read_fields(data, {"name": text(*KINDS)})["name"]]
+    saved = read_fields(
+        data,
+        {
+            "known": maybe(reals((None,))),
+            "prior": maybe(prior_from_dict),
+            "arguments": table_of(_stated),
+            "options": fields(kind.option_kinds),
+        },
+    )
+    noise = object.__new__(kind)
+    noise.known, noise.prior, noise.arguments = None, None, saved["arguments"]
+    vars(noise).update(saved["options"])
+    noise.check_options()
+    given = [value for value in (saved["known"], saved["prior"]) if value is not None]
+    need_that(len(given) <= 1, "known and prior must not both be given")
+    for value in given:
+        noise._set_parameter(value)
     return noise
+
+
+def _stated(given: Any) -> Any:
+    """Read an argument as it was stated: an expression, or a number."""
+    need_that(isinstance(given, str | int | float), f"must be an expression or a number; is {brief(given)}")
+    return given

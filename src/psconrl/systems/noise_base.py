@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
 from psconrl.model.validation import as_floats
+from psconrl.saved_fields import Kind, need_that, read_fields, reals
 from psconrl.systems.priors import Beta, ParameterPrior
 from psconrl.systems.signatures import without_defaults
 
@@ -49,6 +50,8 @@ class Noise(ABC):
     name: ClassVar[str]
     parameter_name: ClassVar[str]
     prior_type: ClassVar[type[ParameterPrior]]
+    argument_names: ClassVar[tuple[str, ...]] = ()  # of the constructor's arguments that may be expressions
+    option_kinds: ClassVar[Mapping[str, Kind]] = {}  # of what else describes the noise, in a file
     exposure_name: ClassVar[str] = ""  # of the argument besides ``times`` by which the mean is multiplied, if any
 
     def __init__(self, parameter: Any, arguments: Mapping[str, Any] | None = None) -> None:
@@ -147,6 +150,17 @@ class Noise(ABC):
     def options(self) -> dict[str, Any]:
         """Return what else describes the noise, as plain data."""
         return {}
+
+    def check_options(self) -> None:  # noqa: B027
+        """Raise an error if options from a file do not go together."""
+
+    def need_arguments(self, arguments: Mapping[str, Any], n_contexts: int) -> None:
+        """Raise an error unless arguments from a file, one value for every context, are possible."""
+        given = self.known is not None or self.prior is not None
+        names = (*self.argument_names, *(() if given else self.parameter_arguments))
+        need_that(arguments.keys() == {*names}, f"must be a table of {', '.join(names) or 'nothing'}")
+        need_that(names or n_contexts == 1, "must have one context, as there are no arguments")
+        self.checked_arguments(read_fields(arguments, dict.fromkeys(names, reals((n_contexts,), infinite=True))))
 
     def description(self) -> dict[str, Any]:
         """Return the arguments of the constructor that make this noise, without defaults.

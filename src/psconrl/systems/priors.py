@@ -18,6 +18,7 @@ from psconrl.errors import ModelError
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.model.validation import as_floats
+from psconrl.saved_fields import Kind, distributions, read_fields, reals, text
 
 LEAST_PRIOR, LARGEST_PRIOR = 1e-6, 1e12  # weights of a prior
 
@@ -36,6 +37,10 @@ class ParameterPrior(ABC):
     @abstractmethod
     def draw(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw the parameter from its posterior, given sufficient statistics."""
+
+    @abstractmethod
+    def parameter_kind(self) -> Kind:
+        """Return the kind of the parameter in a file."""
 
     @abstractmethod
     def numbers(self) -> dict[str, Any]:
@@ -86,6 +91,10 @@ class Gamma(ParameterPrior):
         drawn = special.exp_array(log_gamma_variates(np.array([self.shape + events]), rng))
         return np.asarray(drawn / (self.rate + exposure))
 
+    def parameter_kind(self) -> Kind:
+        """Return the kind of a rate."""
+        return reals((1,), 0.0)
+
     def numbers(self) -> dict[str, Any]:
         """Return shape and rate."""
         return {"shape": self.shape, "rate": self.rate}
@@ -124,6 +133,10 @@ class Beta(ParameterPrior):
         logs = log_gamma_variates(np.array([self.yes, self.no]) + statistics, rng)
         return np.array([1.0 / (1.0 + special.exp(float(logs[1] - logs[0])))])
 
+    def parameter_kind(self) -> Kind:
+        """Return the kind of a probability."""
+        return reals((1,), 0.0, 1.0)
+
     def numbers(self) -> dict[str, Any]:
         """Return the weights of both outcomes."""
         return {"yes": self.yes, "no": self.no}
@@ -151,6 +164,10 @@ class Weights(ParameterPrior):
         drawn = special.exp_array(logs - logs.max())
         return np.asarray(drawn / drawn.sum())
 
+    def parameter_kind(self) -> Kind:
+        """Return the kind of the probabilities."""
+        return distributions(self.weights.shape)
+
     def numbers(self) -> dict[str, Any]:
         """Return the weights."""
         return {"weights": self.weights}
@@ -164,7 +181,7 @@ PRIORS: dict[str, type[ParameterPrior]] = {prior.name: prior for prior in (Gamma
 
 def prior_from_dict(data: dict[str, Any]) -> ParameterPrior:
     """Return the prior that ``to_dict`` described."""
-    made: Any = PRIORS[data["name"]]
+    made: Any = PRIORS[read_fields(data, {"name": text(*PRIORS)})["name"]]
     prior: ParameterPrior = made(**{key: value for key, value in data.items() if key != "name"})
     return prior
 

@@ -6,6 +6,7 @@ probabilities of the joint outcomes in every context, :math:`p_\theta(w \mid g)`
 observed in every context, ``draw`` draws the parameters from their posterior.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.saved_fields import in_field, integers, listed, need_that, read_fields, reals, table_of, text
 from psconrl.systems.noise import noise_from_dict
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.priors import ParameterPrior
@@ -80,6 +82,10 @@ class Randomness(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
 
+    def read_parameters(self, saved: Any) -> Parameters:
+        """Return parameters from a file after a check."""
+        return read_fields(saved, {name: prior.parameter_kind() for name, prior in self.priors.items()})
+
     def initial(self) -> Parameters:
         """Return the prior means."""
         return {name: prior.mean() for name, prior in self.priors.items()}
@@ -117,9 +123,41 @@ class RoundNoise(Randomness):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "RoundNoise":
         """Return what ``to_dict`` described."""
-        noises = {name: noise_from_dict(noise) for name, noise in data["noises"].items()}
-        parents = {name: tuple(those) for name, those in data["parents"].items()}
-        return cls(noises, data["arguments"], data["contexts"], data["keys"], parents)
+        found = cls(
+            **read_fields(
+                data,
+                {
+                    "noises": table_of(noise_from_dict),
+                    "arguments": table_of(table_of(reals((None,), infinite=True))),
+                    "contexts": table_of(lambda given: integers((None,) * np.ndim(given))(given)),
+                    "keys": table_of(text()),
+                    "parents": table_of(lambda names: tuple(listed(text())(names))),
+                },
+            )
+        )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Raise an error if the parts, which were read from a file, do not fit together."""
+        names = list(self.noises)
+        for part in ("arguments", "contexts"):
+            need_that(getattr(self, part).keys() == self.noises.keys(), f"{part} must be those of {', '.join(names)}")
+        unknown = {name for name, noise in self.noises.items() if noise.prior is not None}
+        need_that(self.keys.keys() == unknown, "keys must be those of noises with a prior")
+        ready: set[str] = set()  # noises that do not depend on themselves
+        for _ in names:
+            ready |= {name for name in names if {*self.parents.get(name, ())} <= ready}
+        need_that(ready == {*names} and self.parents.keys() <= ready, "parents must be noises, not in a cycle")
+        need_that(all(self.parents.values()), "parents must not be empty")
+        for name, noise in self.noises.items():
+            with in_field("arguments"), in_field(name):
+                noise.need_arguments(self.arguments[name], self.own_number(name))
+        shape = dict(zip(names, self.sizes, strict=True))
+        for name in names:
+            of_parents = [math.prod(shape[one] for one in self.parents[name])] if name in self.parents else []
+            with in_field("contexts"), in_field(name):
+                integers((self.n_contexts, *of_parents))(self.contexts[name])
 
     @cached_property
     def n_contexts(self) -> int:
@@ -134,7 +172,7 @@ class RoundNoise(Randomness):
     @cached_property
     def n_outcomes(self) -> int:
         """Number of joint outcomes W."""
-        return int(np.prod(self.sizes)) if self.noises else 1
+        return math.prod(self.sizes)
 
     @cached_property
     def priors(self) -> Mapping[str, ParameterPrior]:

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from psconrl.arrays import Floats
 from psconrl.model.units import Units
+from psconrl.saved_fields import flag, integer, listed, need_that, read_fields, real, text
 from psconrl.systems.cost_tables import CostTables
 from psconrl.systems.limits import Statement
 from psconrl.systems.prices import is_percentage
 from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.structure import Structure, read_cost_tables
 
 CostRows = tuple[Floats | None, ...]
 
@@ -54,19 +54,20 @@ class Ratios:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Ratios":
-        """Return what ``to_dict`` described."""
-        limits = tuple(RatioLimit(int(i), str(name), float(r), bool(percent)) for i, name, r, percent in data["limits"])
-        return cls(
-            limits,
-            np.asarray(data["fixed"], dtype=np.float64),
-            _rows(data["by_outcome"]),
-            _rows(data["by_event"]),
-        )
+    def from_dict(cls, data: Mapping[str, Any], structure: Structure) -> "Ratios":
+        """Return what ``to_dict`` described, for a system of this structure."""
+        pairs, W = structure.successors.shape
+        tables = read_cost_tables(data, ("fixed", "by_outcome", "by_event"), pairs, W, structure.randomness)
+        number, rows = len(tables["fixed"]), len(structure.fixed_costs)
+        limits = read_fields(data, {"limits": listed(lambda saved: _limit(saved, rows), number)})
+        return cls(tuple(limits["limits"]), **tables)
 
 
-def _rows(given: Sequence[Any]) -> CostRows:
-    return tuple(None if row is None else np.asarray(row, dtype=np.float64) for row in given)
+def _limit(saved: Any, rows: int) -> RatioLimit:
+    """Read a limit on one of several costs."""
+    need_that(isinstance(saved, list | tuple) and len(saved) == len(RatioLimit._fields), "must be a limit on a ratio")
+    kinds = {"row": integer(1, rows - 1), "name": text(), "number": real(), "percent": flag}
+    return RatioLimit(**read_fields(dict(zip(RatioLimit._fields, saved, strict=True)), kinds))
 
 
 def ratio_limits(statement: Statement, units: Units) -> Iterator[tuple[RatioLimit, LinearLimit]]:

@@ -8,6 +8,7 @@ Entries (s, a, s') with the same context and the same set of outcomes have the s
 than copying one number per entry.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints, Places
+from psconrl.caps import LARGEST_COST
 from psconrl.kernels import csr
 from psconrl.kernels.play import EXACT
 from psconrl.model.simulation_tables import Tables
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
+from psconrl.saved_fields import integer, integers, listed, maybe, need_that, read_fields, reals
 from psconrl.sizes import SMALL_SAMPLE_STATES
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import Parameters, Randomness, RoundNoise
@@ -169,18 +172,36 @@ class Structure:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Structure":
         """Return what ``to_dict`` described."""
-        return cls(
-            int(data["n_states"]),
-            int(data["n_actions"]),
-            np.asarray(data["successors"], dtype=np.int32),
-            np.asarray(data["contexts"], dtype=np.int64),
-            randomness_from_dict(data["randomness"]),
-            np.asarray(data["fixed_costs"], dtype=np.float64),
-            *(
-                tuple(None if c is None else np.asarray(c, dtype=np.float64) for c in data[kind])
-                for kind in ("outcome_costs", "event_costs")
-            ),
-        )
+        sizes = read_fields(data, {"n_states": integer(1), "n_actions": integer(1)})
+        S, pairs = sizes["n_states"], sizes["n_states"] * sizes["n_actions"]
+        read = {"successors": integers((pairs, None), 0, S - 1), "randomness": randomness_from_dict}
+        found = sizes | read_fields(data, read)
+        randomness: Randomness = found["randomness"]
+        W, G = found["successors"].shape[1], randomness.n_contexts
+        need_that(randomness.n_outcomes == W, f"successors must be those of {randomness.n_outcomes:,} outcomes")
+        need_that(pairs >= G, f"randomness must have {pairs:,} contexts at most")
+        found |= read_fields(data, {"contexts": integers((pairs,), 0, G - 1)})
+        found |= read_cost_tables(data, ("fixed_costs", "outcome_costs", "event_costs"), pairs, W, randomness)
+        found["successors"] = found["successors"].astype(np.int32)
+        return cls(**found)
+
+
+def read_cost_tables(
+    data: Any, names: tuple[str, str, str], n_pairs: int, n_outcomes: int, randomness: Randomness
+) -> dict[str, Any]:
+    """Return costs from a file: what is fixed (k, S*A), and of each cost what depends on outcome or event, or None."""
+    fixed, by_outcome, by_event = names
+    found = read_fields(data, {fixed: reals((None, n_pairs), -LARGEST_COST, LARGEST_COST)})
+    number, n_events = len(found[fixed]), n_outcomes - 1 if isinstance(randomness, EventClock) else 0
+    sizes = {by_outcome: n_outcomes, by_event: n_events}
+    read = {
+        name: listed(maybe(reals((n_pairs, size), -LARGEST_COST, LARGEST_COST)), number) for name, size in sizes.items()
+    }
+    found |= {name: tuple(costs) for name, costs in read_fields(data, read).items()}
+    need_that(
+        n_events or not any(costs is not None for costs in found[by_event]), f"{by_event} must be those of events"
+    )
+    return found
 
 
 def _marks(cells: Ints, begins: Ints, seed: int) -> NDArray[np.uint64]:
@@ -195,7 +216,7 @@ def _signs(size: int, seed: int) -> NDArray[np.uint64]:
 
 def randomness_from_dict(data: dict[str, Any]) -> Randomness:
     """Return noise or events from plain data."""
-    return EventClock.from_dict(data) if "factors" in data else RoundNoise.from_dict(data)
+    return EventClock.from_dict(data) if isinstance(data, Mapping) and "factors" in data else RoundNoise.from_dict(data)
 
 
 def outcome_tables(structure: Structure) -> Tables:

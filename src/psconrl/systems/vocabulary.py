@@ -11,8 +11,26 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError, ModelError, unknown_name
+from psconrl.saved_fields import (
+    brief,
+    flags,
+    integer,
+    integers,
+    listed,
+    listing,
+    maybe,
+    need_that,
+    read_fields,
+    real,
+    table_of,
+    text,
+)
+from psconrl.systems.event_source import EVENT
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
+from psconrl.systems.noise_base import variables_of
+from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.sources import NEXT
+from psconrl.systems.structure import Structure
 from psconrl.systems.variables import Space
 
 
@@ -157,17 +175,59 @@ class Vocabulary:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Vocabulary":
         """Return what ``to_dict`` described."""
-        return cls(
-            Space(data["states"], "states"),
-            np.asarray(data["reachable"], dtype=np.int64),
-            Space(data["actions"], "actions"),
-            np.asarray(data["available"], dtype=bool),
-            {name: np.asarray(values) for name, values in data["outcomes"].items()},
-            {name: int(most) for name, most in data["most"].items()},
-            tuple(data["costs"]),
-            tuple(float(sign) for sign in data["signs"]),
-            dict(data["stated"]),
+        spaces = {
+            what: lambda given, what=what: Space(table_of(listing())(given), what) for what in ("states", "actions")
+        }
+        found = read_fields(data, spaces)
+        size, A = found["states"].size, found["actions"].size
+        found |= read_fields(
+            data,
+            {
+                "reachable": integers((None,), 0, size - 1),
+                "available": flags((None, A)),
+                "outcomes": table_of(listing()),
+                "most": table_of(integer()),
+                "costs": listed(text()),
+                "signs": listed(real(-1.0, 1.0)),
+                "stated": table_of(maybe(stated_rule)),
+            },
         )
+        found |= {"costs": tuple(found["costs"]), "signs": tuple(found["signs"])}
+        return cls(**found)
+
+    def need_fits(self, structure: Structure) -> None:
+        """Raise an error unless words from a file are those of a structure."""
+        sizes = (structure.n_states, structure.n_actions)
+        need_that(self.available.shape == sizes, "available must be of all states and actions")
+        need_that(self.available.any(axis=1).all(), "available must have an action in every state")
+        need_that(self.reachable.shape == sizes[:1], "reachable must have all states")
+        need_that((np.diff(self.reachable) > 0).all(), "reachable must increase")
+        outcomes = {name: values.size for name, values in self.outcomes.items()}
+        W, randomness = structure.successors.shape[1], structure.randomness
+        variables = [EVENT]
+        if isinstance(randomness, RoundNoise):
+            variables = [variable for name in randomness.noises for variable in variables_of(name)]
+        need_that(outcomes == dict.fromkeys(variables, W), f"outcomes must have {W:,} values of {', '.join(variables)}")
+        need_that(self.most.keys() <= outcomes.keys(), "most must be of noises")
+        number = len(structure.fixed_costs)
+        need_that(len({*self.costs}) == len(self.costs) == number, f"costs must be {number} names")
+        need_that(len(self.signs) == number and {*self.signs} <= {-1.0, 1.0}, f"signs must be {number} times 1 or -1")
+        known = frozenset(self._names_of_outcomes)
+        for name, rule in self.stated.items():
+            if rule is not None:
+                Rule(rule, f"the cost {name!r}", known)
+
+    @property
+    def _names_of_outcomes(self) -> tuple[str, ...]:
+        """The names of variables that a stated cost may use."""
+        following = (NEXT + name for name in self.states.names)
+        return (*self.states.names, *self.actions.names, *following, *self.outcomes)
+
+
+def stated_rule(given: Any) -> str | float:
+    """Read an expression, or a number."""
+    need_that(isinstance(given, str | int | float), f"must be an expression or a number; is {brief(given)}")
+    return given
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,12 +30,13 @@ from psconrl.learning.checks import as_count, as_distributions, as_optimistic_co
 from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.learning.runtime.constraint_names import Thresholds
-from psconrl.learning.runtime.contract import Episode, uniform_policy
+from psconrl.learning.runtime.contract import NO_CAP, Episode, uniform_policy
 from psconrl.markov.structure import reachable
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.proof import Status
 from psconrl.planning.scaling import cost_units
+from psconrl.saved_fields import flag, integer, read_fields
 
 KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 
@@ -124,4 +125,4 @@ class CUCRL(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self._block, self._plan_next = int(state["block"]), bool(state["plan_next"])
+        self._block, self._plan_next = read_fields(state, {"block": integer(0, NO_CAP), "plan_next": flag}).values()

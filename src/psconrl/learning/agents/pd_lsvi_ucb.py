@@ -28,11 +28,12 @@ from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.least_squares_values import softmax_block
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, as_nonnegative, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_nonnegative, as_positive
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.saved_fields import read_fields, reals
 
 
 class PDLSVIUCB(Agent):
@@ -123,4 +124,4 @@ class PDLSVIUCB(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self._shortfall = saved_floats(state["shortfall"], self.thresholds.shape, "shortfall")
+        self._shortfall = read_fields(state, {"shortfall": reals(self.thresholds.shape)})["shortfall"]

@@ -28,13 +28,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import need
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_count, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.learning.runtime.recording import Recording, Trajectory
 from psconrl.learning.runtime.softmax import softmax
 from psconrl.products import product
+from psconrl.saved_fields import integers, need_that, read_fields, reals
 
 MOST_LOGIT = 500.0  # of theta, beyond which the softmax is 0 or 1 anyway
 
@@ -100,6 +102,7 @@ class PDNAC(Recording):
 
     def _begin_epoch(self) -> None:
         """Draw the rounds (2H,) of every step of the critic, then of the actor."""
+        need(100.0 * self.H, f"an epoch of {2 * self.H:,} steps", AgentError)
         levels = np.minimum(1 - np.frexp(self.rng.random(2 * self.H))[1], 62).astype(np.int64)
         rounds = np.left_shift(np.int64(1), levels)
         self._rounds: Ints = np.where(rounds <= self.longest, rounds, 1)
@@ -144,11 +147,21 @@ class PDNAC(Recording):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.logits = saved_floats(state["logits"], self.logits.shape, "logits")
-        rounds = saved_floats(state["rounds_of_steps"], (2 * self.H,), "rounds_of_steps").astype(np.int64)
-        if (rounds < 1).any() or rounds.sum() != self._pairs.size:
-            raise AgentError("the saved epoch is inconsistent")
-        self._rounds = rounds
+        saved = read_fields(
+            state,
+            {
+                "logits": reals(self.logits.shape, -MOST_LOGIT, 0.0),
+                "rounds_of_steps": integers((2 * self.H,), 1, self.longest),
+            },
+        )
+        self.logits, self._rounds = saved["logits"], saved["rounds_of_steps"]
+        need_that(not (self._rounds & (self._rounds - 1)).any(), "rounds_of_steps must be powers of 2")
+        need_that(self._rounds.sum() == self._pairs.size, "rounds_of_steps must sum to block_rounds")
+
+    @property
+    def _most_block_rounds(self) -> int:
+        """The most rounds of an epoch."""
+        return 2 * self.H * self.longest
 
 
 def level_weights(rounds: int) -> Floats:

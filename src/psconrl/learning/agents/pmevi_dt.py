@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import special
-from psconrl.learning.checks import as_count, as_failure_probability, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_failure_probability, as_positive
 from psconrl.learning.parts.l1_region import ball_radii, lowest_objective
 from psconrl.learning.parts.radii import empirical
 from psconrl.learning.posterior.commutes import Commutes
@@ -36,6 +36,7 @@ from psconrl.learning.runtime.contract import Episode, uniform_policy
 from psconrl.learning.runtime.recording import Recording, Trajectory
 from psconrl.planning.optimism.mitigated import closed_bounds, plan_mitigated, projected
 from psconrl.products import product
+from psconrl.saved_fields import Kind, flag, integers, need_that, read_fields, real, reals
 
 BLOCK_ROUNDS = 4096  # rounds recorded before their trips are counted; an episode may take several blocks
 
@@ -193,10 +194,16 @@ class PMEVIDT(Recording):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.commutes.restore(state["commutes"])
-        self.surplus = float(saved_floats(state["surplus"], (), "surplus"))
-        self._gain = float(saved_floats(state["planned_gain"], (), "planned_gain"))
-        self._settled = bool(state["settled"])
-        self._biases = saved_floats(state["biases"], self._biases.shape, "biases")
-        final = saved_floats(state["final_visits"], self._final_visits.shape, "final_visits")
-        self._final_visits = final.astype(np.int64)
+        described: dict[str, Kind] = {
+            "surplus": real(),
+            "planned_gain": real(),
+            "settled": flag,
+            "biases": reals(self._biases.shape),
+            "final_visits": integers(self._final_visits.shape),
+        }
+        self.surplus, self._gain, self._settled, self._biases, self._final_visits = read_fields(
+            state, described
+        ).values()
+        read_fields(state, {"commutes": self.commutes.restore})
+        playing = 0 if self._play is None else self._play.record.steps
+        need_that(self.commutes.rounds <= self.rounds + playing, "commutes must be of the rounds played")

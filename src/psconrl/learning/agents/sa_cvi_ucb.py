@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints, Places, Small
-from psconrl.caps import need
+from psconrl.caps import LARGEST_COST, MOST_ROUNDS, need
 from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.occupancy import one_hot
@@ -38,15 +38,13 @@ from psconrl.learning.checks import (
     as_failure_probability,
     as_fraction,
     as_nonnegative,
-    as_number,
     as_optimistic_cost,
     as_positive,
-    is_whole,
-    saved_floats,
 )
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.saved_fields import integer, integers, maybe, read_fields, real
 
 MOST_STEPS = 64  # longest episode; it is shorter where the action depends on the account
 
@@ -308,28 +306,31 @@ class SACVIUCB(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        self.account = as_number(state["account"], "account")
-        self._block = None if state["block"] is None else self._saved_block(state["block"])
+        saved = read_fields(state, {"account": real(), "block": maybe(self._saved_block)})
+        self.account, self._block = saved["account"], saved["block"]
 
     def _saved_block(self, saved: dict[str, Any]) -> Block:
         """Return a block from a file, checked so that compiled code can rely on it."""
-        shape = (self.n_states, self.n_actions)
-        increments = saved_floats(saved["increments"], shape, "increments").astype(np.int64)
-        actions, reach = np.asarray(saved["actions"]), int(increments.max())
-        whole = all(is_whole(saved[key]) for key in ("lowest", "stride", "step", "position"))
-        if not whole or increments.min() < 0 or not 0 <= saved["position"] <= saved["step"] * reach:
-            raise AgentError("the saved account is inconsistent")
-        self._need_memory(reach)
-        if actions.shape != (first_entry(self.H, reach, self.n_states),) or actions.dtype != np.uint16:
-            raise AgentError("the actions of a saved block must match its steps")
-        if (actions >= self.n_actions).any():
-            raise AgentError(f"the actions of a saved block must lie in 0..{self.n_actions - 1}")
-        return Block(
-            self.H,
-            AccountMoves(int(saved["lowest"]), int(saved["stride"]), increments),
-            as_number(saved["cell"], "cell"),
-            as_number(saved["limit"], "limit"),
-            actions.copy(),
-            int(saved["step"]),
-            int(saved["position"]),
+        moves = read_fields(
+            saved,
+            {
+                "lowest": integer(-MOST_ROUNDS),
+                "stride": integer(1),
+                "increments": integers((self.n_states, self.n_actions)),
+            },
         )
+        reach = int(moves["increments"].max())
+        self._need_memory(reach)
+        size = first_entry(self.H, reach, self.n_states)
+        planned = read_fields(
+            saved,
+            {
+                "cell": real(0.0),
+                "limit": real(-LARGEST_COST, LARGEST_COST),
+                "actions": integers((size,), 0, self.n_actions - 1),
+                "step": integer(),
+            },
+        )
+        position = read_fields(saved, {"position": integer(0, planned["step"] * reach)})
+        planned["actions"] = planned["actions"].astype(np.uint16)
+        return Block(self.H, AccountMoves(**moves), **planned, **position)

@@ -54,12 +54,11 @@ from psconrl.learning.certified_plans import CertifiedPlans
 from psconrl.learning.checks import (
     as_failure_probability,
     as_ranges,
-    saved_floats,
 )
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Growing, Schedule, SquareRoot
 from psconrl.learning.posterior.confidence_intervals import highest_means
-from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.counts import LARGEST_SUM, Record
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
@@ -69,6 +68,7 @@ from psconrl.learning.safety_certificates import Certifier
 from psconrl.learning.safety_views import NoiseKnowledge, Occasion, View, view_of_rows
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.products import product
+from psconrl.saved_fields import Kind, flag, need_that, read_fields, reals
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 
@@ -331,10 +331,14 @@ class SafeStart(SystemAgent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        for name in SAVED_ATTRIBUTES:  # the allowance is infinite if no span was given
-            saved = saved_floats(state[name], getattr(self, f"_{name}").shape, name, infinite=True)
-            setattr(self, f"_{name}", saved)
+        m = self.thresholds.size  # the allowance is infinite if no span was given
+        described: dict[str, Kind] = {name: reals((m,), 0.0, infinite=True) for name in SAVED_ATTRIBUTES}
+        saved = read_fields(state, described | {"excess": reals((m,), -LARGEST_SUM, LARGEST_SUM), "warned": flag})
+        *accounts, self.excess, self._warned = saved.values()
+        for name, account in zip(SAVED_ATTRIBUTES, accounts, strict=True):
+            setattr(self, f"_{name}", account)
         self._plans.restore(state)
-        self.excess = saved_floats(state["excess"], self.excess.shape, "excess", infinite=True)
-        self._warned = bool(state["warned"])
+        returns = (self._plans.moves.returned, self._plans.moves.return_began)
+        need_that(max(returns) <= self.rounds, "returned and return_began must be within the rounds")
+        need_that((self.thresholds > self._promised).all(), "thresholds must be above what the baseline keeps")
         self._playing_interim = self._play is not None and self._play.interim

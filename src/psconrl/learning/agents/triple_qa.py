@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.kernels import rounds, special
-from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.stepping import Stepping
+from psconrl.saved_fields import Kind, integer, integers, need_that, read_fields, reals
 
 
 class Constants(NamedTuple):
@@ -164,10 +164,11 @@ class TripleQA(Stepping):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
+        tables: dict[str, Kind] = {name: reals(getattr(self, name).shape) for name in TABLES}
+        counts = {"frame_visits": integers(self.frame_visits.shape), "played": integer(0, self.frame_length)}
+        saved = read_fields(state, tables | {"queues": reals(self.queues.shape, 0.0)} | counts)
         for name in TABLES:
-            setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name))
-        shape = self.frame_visits.shape
-        self.frame_visits = saved_floats(state["frame_visits"], shape, "frame_visits").astype(np.int64)
-        self._played = int(state["played"])
-        if (self.frame_visits < 0).any() or (self.queues < 0).any() or self._played != self.frame_visits.sum():
-            raise AgentError("the saved frame is inconsistent")
+            setattr(self, name, saved[name])
+        self.frame_visits, self._played = saved["frame_visits"], saved["played"]
+        need_that(self._played == self.frame_visits.sum(), "played must be the sum of frame_visits")
+        self._need_within_block(self.frame_length - self._played)

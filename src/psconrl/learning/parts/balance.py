@@ -6,8 +6,8 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.kernels.counts import widen
-from psconrl.learning.checks import saved_floats
-from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.counts import LARGEST_SUM, Record
+from psconrl.saved_fields import need_that, read_fields, reals
 
 
 class KeepsBalance:
@@ -38,8 +38,12 @@ class KeepsBalance:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.balance = saved_floats(state["balance"], self.balance.shape, "balance")
-        self.extremes = saved_floats(state["extremes"], self.extremes.shape, "extremes")
+        saved = read_fields(
+            state,
+            {name: reals(getattr(self, name).shape, -LARGEST_SUM, LARGEST_SUM) for name in ("balance", "extremes")},
+        )
+        self.balance, self.extremes = saved["balance"], saved["extremes"]
+        need_that((self.extremes[0] <= self.extremes[1]).all(), "extremes must be the least and the largest")
 
 
 def _excess(record: Record, thresholds: Floats) -> Floats:

@@ -34,14 +34,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.kernels import successors
-from psconrl.learning.checks import as_nonnegative, saved_floats
+from psconrl.learning.checks import as_nonnegative
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import root_of_rounds
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.transition_beliefs import Doubted
 from psconrl.products import product
+from psconrl.saved_fields import integers, need_that, read_fields, reals
 
 WALLS, UNKNOWN, UNTRIED, SHORTCUTS = range(4)  # what is doubted, each with an account
 KINDS = 4
@@ -223,21 +223,24 @@ class Budget(Doubt):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.spent = saved_floats(state["spent"], (KINDS,), "spent")
-        self.largest = saved_floats(state["largest"], (KINDS,), "largest")
-        self._best = saved_floats(state["best"], self._best.shape, "best")
-        numbers = np.asarray(state["numbers"])
-        references = [np.asarray(state[key], dtype=np.float64) for key in ("reference", "played")]
-        shape = self._reference.as_array().shape
-        if (
-            (self.spent < 0.0).any()
-            or (self.largest < 0.0).any()
-            or numbers.shape != (5,)
-            or not all(number in range(NO_DOUBT, KINDS) for number in numbers[:2])
-            or any(each.shape != shape or not np.isfinite(each[1:]).all() or np.isinf(each[0]) for each in references)
-        ):
-            raise AgentError("the accounts of doubts are damaged")
-        self._planned, self._played, rested, self._tried, self._last_new = (int(number) for number in numbers)
+        reference = reals(self._reference.as_array().shape, unknown=True)
+        saved = read_fields(
+            state,
+            {
+                "spent": reals((KINDS,), 0.0),
+                "largest": reals((KINDS,), 0.0),
+                "best": reals(self._best.shape),
+                "numbers": integers((5,), NO_DOUBT),
+                "reference": reference,
+                "played": reference,
+            },
+        )
+        self.spent, self.largest, self._best, numbers, *references = saved.values()
+        self._planned, self._played, rested, self._tried, self._last_new = numbers.tolist()
+        need_that(max(self._planned, self._played) < KINDS, "numbers must begin with two kinds of doubt")
+        need_that(rested in (0, 1) and min(self._tried, self._last_new) >= 0, "numbers must end with three counts")
+        for each in references:
+            need_that(np.isfinite(each[1:]).all(), "reference and played must have known prices and thresholds")
         self._rested = bool(rested)
         self._reference, self._played_reference = (Reference.of_array(each) for each in references)
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, SolverError, unknown_name
-from psconrl.learning.checks import as_count
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
-from psconrl.learning.runtime.contract import uniform_policy
+from psconrl.learning.runtime.contract import NO_CAP, uniform_policy
 from psconrl.model.transition import Transition
+from psconrl.saved_fields import integer, read_fields
 
 EXPLORE_ACTIONS = ("shortest", "least_tried")
 NO_LIMITS = np.empty(0)
@@ -159,4 +159,4 @@ class RarelyExplore(Fallback):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.number = as_count(state["number"], "number")
+        self.number = read_fields(state, {"number": integer(1, NO_CAP)})["number"]

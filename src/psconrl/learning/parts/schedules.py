@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psconrl.arrays import Ints
-from psconrl.learning.checks import as_count
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.runtime.contract import NO_CAP
+from psconrl.saved_fields import integer, read_fields
 
 # Number of first visits in a run that each end an episode (SquareRoot). With 500 instead of 1,000, a ward of 1,980
 # pairs loses a tenth; with none, a grid of 64 pairs loses half as much again: benchmarks/RESULTS.md.
@@ -67,7 +67,7 @@ class Ouyang(Schedule):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.last_length = as_count(state["last_length"], "last_length")
+        self.last_length = read_fields(state, {"last_length": integer(1)})["last_length"]
 
 
 class Doubling(Schedule):
@@ -115,7 +115,7 @@ class Steady(Schedule):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
-        self.number = as_count(state["number"], "number")
+        self.number = read_fields(state, {"number": integer(1, NO_CAP)})["number"]
 
 
 class SquareRoot(Schedule):

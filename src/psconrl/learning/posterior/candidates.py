@@ -20,6 +20,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
+from psconrl.saved_fields import integer, maybe, read_fields, table_of, text
 from psconrl.sizes import SMALL_SAMPLE_STATES
 
 NEVER = 1e-12  # probability at which a transition counts that a model calls impossible
@@ -113,11 +114,8 @@ class Candidates(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        drawn = state["drawn"]
-        if drawn is not None and not 0 <= int(drawn) < len(self.models):
-            raise AgentError("the model drawn last must be one of the candidates")
-        self._drawn = None if drawn is None else int(drawn)
-        self.doubts = {str(key): str(doubt) for key, doubt in state["doubts"].items()}
+        described = {"drawn": maybe(integer(0, len(self.models) - 1)), "doubts": table_of(text())}
+        self._drawn, self.doubts = read_fields(state, described).values()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.models)} models)"

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.kernels.trips import follow
-from psconrl.learning.checks import saved_floats
+from psconrl.saved_fields import Kind, integer, need_that, read_fields, real, reals
 
 TABLES = ("rewards", "lengths", "trips", "began", "earned_before")  # (S, S) each
 
@@ -69,11 +68,14 @@ class Commutes:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
+        n_states = self.last_visits.size
+        rounds = read_fields(state, {"rounds": integer()})["rounds"]
+        described: dict[str, Kind] = {name: reals((n_states, n_states)) for name in TABLES}
+        described |= {name: reals((n_states, n_states), 0.0, rounds) for name in ("lengths", "trips", "began")}
+        last_visits = {"last_visits": reals((n_states,), -1.0, max(rounds, 1) - 1.0)}
+        saved = read_fields(state, described | last_visits | {"earned": real(), "awaited": integer(-1, n_states - 1)})
+        need_that((saved["trips"] <= saved["lengths"]).all(), "trips must be at most lengths")
         for name in TABLES:
-            getattr(self, name)[...] = saved_floats(state[name], self.trips.shape, name)
-        self.last_visits = saved_floats(state["last_visits"], self.last_visits.shape, "last_visits")
-        self.rounds, self.awaited = int(state["rounds"]), int(state["awaited"])
-        self.earned = float(saved_floats(state["earned"], (), "earned"))
-        too_late = (self.last_visits >= max(self.rounds, 1)).any()
-        if too_late or (self.trips < 0).any() or (self.lengths < self.trips).any():
-            raise AgentError("the saved trips between states are inconsistent")
+            getattr(self, name)[...] = saved[name]
+        self.last_visits, self.rounds, self.earned = saved["last_visits"], rounds, saved["earned"]
+        self.awaited = saved["awaited"]

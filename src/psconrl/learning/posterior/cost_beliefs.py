@@ -30,14 +30,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.cost_effects import sweep
 from psconrl.kernels.gamma import log_gamma_variates, normal_variates
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.part import Part
-from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.posterior.counts import LARGEST_SUM, Counts, Record
 from psconrl.learning.posterior.untried_costs import RESOLVED, best_objective, favouring_rarely_tried
+from psconrl.saved_fields import need_that, read_fields, real, reals
 
 SHAPE = 0.5  # of the inverse gamma priors
 LEAST_RATE = 0.5 * RESOLVED * RESOLVED  # rate of these priors, in units of the range
@@ -238,15 +237,17 @@ class SampledCosts(CostBelief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._of_states = saved_floats(state["of_states"], self._of_states.shape, "of_states")
-        self._of_actions = saved_floats(state["of_actions"], self._of_actions.shape, "of_actions")
-        self._levels = saved_floats(state["levels"], self._levels.shape, "levels")
-        self._scales = saved_floats(state["scales"], self._scales.shape, "scales")
-        self._squares = saved_floats(state["squares"], self._squares.shape, "squares")
-        self._freedom = float(saved_floats(state["freedom"], (), "freedom"))
-        drawn = self._scales[:, 1] != 0.0
-        if (self._levels[drawn, 1:] <= 0.0).any() or (self._squares < 0.0).any() or self._freedom < 0.0:
-            raise AgentError("variances must be positive")
-        effects = np.concatenate([np.abs(self._of_states).ravel(), np.abs(self._of_actions).ravel()])
-        if (self._scales[:, 1] < 0.0).any() or max(effects.max(), np.abs(self._levels).max()) > FARTHEST:
-            raise AgentError("effects are in units of a range, which is positive")
+        described = {
+            "of_states": reals(self._of_states.shape, -FARTHEST, FARTHEST),
+            "of_actions": reals(self._of_actions.shape, -FARTHEST, FARTHEST),
+            "levels": reals(self._levels.shape, -FARTHEST, FARTHEST),
+            "scales": reals(self._scales.shape, -LARGEST_SUM, LARGEST_SUM),
+            "squares": reals(self._squares.shape, 0.0),
+            "freedom": real(0.0),
+        }
+        self._of_states, self._of_actions, self._levels, self._scales, self._squares, self._freedom = read_fields(
+            state, described
+        ).values()
+        units = self._scales[:, 1]
+        need_that((units >= 0.0).all(), "scales must have units that are not negative")
+        need_that((self._levels[units != 0.0, 1:] > 0.0).all(), "levels must have variances above 0")

@@ -32,11 +32,11 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.kernels import special
-from psconrl.learning.checks import saved_floats
-from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.counts import LARGEST_SUM, Counts
 from psconrl.learning.posterior.dependence import log_sum_exp
 from psconrl.learning.posterior.distribution_check import FALSE_ALARMS
 from psconrl.products import product
+from psconrl.saved_fields import read_fields, reals
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
@@ -152,5 +152,7 @@ class CostCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._beyond = saved_floats(state["beyond"], self._beyond.shape, "beyond")
-        self._squares = saved_floats(state["squares"], self._squares.shape, "squares")
+        shape = self._beyond.shape
+        self._beyond, self._squares = read_fields(
+            state, {"beyond": reals(shape, -LARGEST_SUM, LARGEST_SUM), "squares": reals(shape, 0.0)}
+        ).values()

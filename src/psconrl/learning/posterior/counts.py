@@ -6,12 +6,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
-from psconrl.caps import need
+from psconrl.caps import LARGEST_COST, MOST_ROUNDS, need
 from psconrl.errors import AgentError
 from psconrl.kernels.counts import add_pairs, add_to_table
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.learning.posterior.sparse_counts import Tally
 from psconrl.learning.posterior.untried_costs import best_objective, favouring_rarely_tried
+from psconrl.saved_fields import integer, integers, need_that, read_fields, reals
+
+LARGEST_SUM = LARGEST_COST * MOST_ROUNDS  # of the costs of all rounds
 
 
 class Seen:
@@ -63,15 +66,20 @@ class Seen:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned, after a check: with inconsistent counts a planner may never terminate."""
-        self.tally.restore(state["transitions"])
-        self.cost_sums[...] = state["cost_sums"]
-        self.visits[...] = state["visits"]
-        self.noise.restore(state.get("noise", {}))
-        self.unknown_costs[...] = state.get("unknown_costs", 0)
-        if not ((self.unknown_costs >= 0) & (self.unknown_costs <= self.visits.sum())).all():
-            raise ValueError("inconsistent costs")
-        if (self.tally.visits() != self.visits).any() or not np.isfinite(self.cost_sums).all():
-            raise ValueError("inconsistent counts")
+        described = {
+            "transitions": self.tally.restore,
+            "cost_sums": reals(self.cost_sums.shape, -LARGEST_SUM, LARGEST_SUM),
+            "visits": integers(self.visits.shape),
+            "noise": self.noise.restore,
+            "unknown_costs": integers(self.unknown_costs.shape),
+        }
+        self.noise.clear()
+        saved = read_fields(state, described, may_be_missing=("noise", "unknown_costs"))
+        self.cost_sums[...], self.visits[...] = saved["cost_sums"], saved["visits"]
+        self.unknown_costs[...] = saved.get("unknown_costs", 0)
+        need_that((self.tally.visits() == self.visits).all(), "visits must be those of the transitions")
+        need_that((self.unknown_costs <= self.visits.sum()).all(), "unknown_costs must be at most the rounds")
+        need_that(not self.cost_sums[:, self.visits == 0].any(), "cost_sums must be 0 where there are no visits")
 
 
 class Record(Seen):
@@ -130,9 +138,8 @@ class Record(Seen):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        self.steps = int(state["steps"])
-        if self.steps != self.visits.sum():
-            raise ValueError("number of steps differs from the counts")
+        self.steps = read_fields(state, {"steps": integer()})["steps"]
+        need_that(self.steps == self.visits.sum(), "steps must be the sum of visits")
 
 
 class Counts(Seen):

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
 from psconrl.learning.posterior.noise_families import Family, family_of
@@ -14,6 +12,7 @@ from psconrl.learning.posterior.noise_sightings import NoiseSightings, Sightings
 from psconrl.learning.posterior.noise_views import NoiseViews
 from psconrl.learning.posterior.structure_advice import changed_text, dependence_text, value_text
 from psconrl.learning.posterior.variables import TIME, VALUE, VaryingVariable
+from psconrl.saved_fields import integers, need_that, read_fields, reals
 from psconrl.systems.event_source import EVENT
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import Randomness, RoundNoise
@@ -33,6 +32,11 @@ class _Subject:
         self.log_total = 0.0
         self.by_value: dict[str, Floats] = {}
         self.terms: Floats = np.empty(0)  # of E of time
+
+    def settle(self) -> None:
+        """Compute what follows from numbers of rows that were read from a file, once they have been checked."""
+        if self.log_before.size < len(self.before):
+            self.log_before = self.family.log_mixture(self.before) if self.n_rows else np.zeros(len(self.before))
 
     def grow(self, n_rows: int) -> None:
         """Make room for rows that were not seen before."""
@@ -81,6 +85,7 @@ class DependenceCheck:
         found = {}
         for name in self.names:
             subject, rows = self._subject(name), self._sightings.rows[name]
+            subject.settle()
             subject.family.add(rows[subject.n_rows :])
             subject.grow(len(rows))
             found[name] = self._of_noise(subject, seen[name], bound) if rows else {}
@@ -162,19 +167,32 @@ class DependenceCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.change_points = [int(point) for point in state["change_points"]]
-        if any(b <= a for a, b in zip([0, *self.change_points], self.change_points, strict=False)):
-            raise AgentError("change_points must increase")
-        self._sightings.restore(state["rows"])
+        saved = read_fields(state, {"change_points": change_points, "rows": self._sightings.restore})
+        self.change_points = saved["change_points"]
+        points = len(self.change_points)
+        kinds = {name: reals((points, len(self._sightings.rows[name])), 0.0) for name in self.names}
+        before = {"before": lambda given: read_fields(given, kinds, may_be_missing=() if points else kinds)}
         self._subjects = {}
-        for name in state["before"]:
+        for name, seen in read_fields(state, before)["before"].items():
             rows, subject = self._sightings.rows[name], self._subject(name)
             subject.family.add(rows)
-            subject.n_rows = len(rows)
-            subject.before = saved_floats(state["before"][name], (len(self.change_points), len(rows)), "before")
-            subject.log_before = np.zeros(len(subject.before))
-            if rows:
-                subject.log_before = subject.family.log_mixture(subject.before)
+            subject.n_rows, subject.before = len(rows), seen
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless what was seen at the change points is part of what was counted."""
+        last = max(self.change_points, default=0)
+        need_that(last <= counts.visits.sum(), f"change_points must be within {counts.visits.sum():,} rounds")
+        for name, total in self._sightings.in_all(counts).items():
+            before = self._subjects[name].before if name in self._subjects else np.empty((0, total.size))
+            rising = (np.diff(before, axis=0) >= 0.0).all() and (before[-1:] <= total).all()
+            need_that(rising, f"before/{name} must be numbers of rows that were seen")
+
+
+def change_points(saved: Any) -> list[int]:
+    """Read numbers of rounds that increase."""
+    points: list[int] = integers((None,), 1)(saved).tolist()
+    need_that(points == sorted(set(points)), "must increase")
+    return points
 
 
 def _key(randomness: Randomness, name: str, place: int) -> str | None:

@@ -77,6 +77,17 @@ class Explanations:
         rows = np.vstack([self._structure.successors[pair], groups])
         return np.where(possible, np.unique(rows, axis=1, return_inverse=True)[1].ravel(), -1)
 
+    def can_calculate(self, named: int | None) -> bool:
+        """Return whether costs can be calculated: a Python function cannot, once it was not saved with the agent.
+
+        ``named``: the costs, as bits; None for all of the objective and the limits.
+        """
+        words = self._words
+        if named is None or words is None:
+            return True
+        names = (name for k, name in enumerate(words.cost_names) if named >> k & 1)
+        return all(name in words.costs or words.stated[name] is not None for name in names)
+
     def costs_reveal(self, pair: int) -> bool:
         """Return whether costs ever reveal more of the noise in a pair than the next state does."""
         if pair not in self._reveals:

@@ -27,11 +27,11 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.kernels import special
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.dependence import log_sum_exp
 from psconrl.learning.posterior.noise_families import raised_logs
 from psconrl.learning.posterior.round_results import Cells
 from psconrl.products import product
+from psconrl.saved_fields import distributions, fields, read_fields, reals
 from psconrl.systems.categorical import Categorical
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import RoundNoise
@@ -184,9 +184,10 @@ class FluctuationCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        for (name, cause), logs in self._logs.items():
-            self._logs[name, cause] = saved_floats(state["logs"][f"{name}|{cause}"], logs.shape, "logs")
-        self._shares = saved_floats(state["shares"], self._shares.shape, "shares")
+        logs = fields({f"{name}|{cause}": reals(logs.shape) for (name, cause), logs in self._logs.items()})
+        saved = read_fields(state, {"logs": logs, "shares": distributions(self._shares.shape)})
+        self._logs = dict(zip(self._logs, saved["logs"].values(), strict=True))
+        self._shares = saved["shares"]
 
 
 def _features(structure: Structure, names: tuple[str, ...]) -> list[Tilted]:

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
-from psconrl.learning.posterior.dependence_check import DependenceCheck
+from psconrl.learning.posterior.dependence_check import DependenceCheck, change_points
 from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS, FluctuationCheck
 from psconrl.learning.posterior.noise_families import GridFamily, log_mean_exp, raised_logs, tilted_family
 from psconrl.learning.posterior.noise_views import NoiseViews
@@ -38,6 +37,7 @@ from psconrl.learning.posterior.structure_advice import (
 )
 from psconrl.learning.posterior.variables import TIME, VALUE, VaryingVariable
 from psconrl.products import product
+from psconrl.saved_fields import Kind, fields, flag, integer, maybe, need_that, read_fields, reals, table_of
 from psconrl.systems.randomness import Parameters, RoundNoise
 from psconrl.systems.structure import Structure
 
@@ -230,6 +230,17 @@ class JointCheck:
             return family.grid
         return tilted_family(self._own[name]).grid
 
+    @property
+    def tested(self) -> set[str]:
+        """The names of all noises that are tested."""
+        return {*self.names, *(feature.name for feature in self._fluctuation.features)}
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless the rounds that the tests have seen are part of those that were counted."""
+        last = max(self._change_points, default=0)
+        need_that(last <= counts.visits.sum(), f"change_points must be within {counts.visits.sum():,} rounds")
+        self._results.need_within(counts)
+
     def state(self) -> dict[str, Any]:
         """Return what the tests remember."""
         return {
@@ -248,25 +259,56 @@ class JointCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._results.restore(state["results"])
-        self._fluctuation.restore(state["fluctuation"])
-        shapes = {key: value.shape for key, value in self._structure.randomness.initial().items()}
-        if state["plugged"] is not None:
-            self._plug_in({key: saved_floats(state["plugged"][key], shape, key) for key, shape in shapes.items()})
-        self._next, self._is_certain = int(state["next"]), bool(state["is_certain"])
-        number, sums = state["drawn"]
-        self._drawn = int(number), {key: saved_floats(sums[key], shapes[key], key) for key in sums}
-        self._since = saved_floats(state["since"], np.shape(state["since"]), "since")
+        parameters = self._structure.randomness.read_parameters
+        saved = read_fields(
+            state,
+            {
+                "results": self._results.restore,
+                "fluctuation": self._fluctuation.restore,
+                "plugged": maybe(parameters),
+                "next": integer(),
+                "drawn": self._read_drawn,
+                "times": fields({v.name: reals((len(v.values),), 0.0) for v in self._variables}),
+                "change_points": change_points,
+                "is_certain": flag,
+            },
+        )
+        need_that(saved["next"] <= UNTIL_PLUGGED * self._results.total + 1.0, "next must follow the rounds seen")
+        if saved["plugged"] is not None:
+            self._plug_in(saved["plugged"])
+        self._next, self._drawn, self._times = saved["next"], saved["drawn"], saved["times"]
+        self._change_points, self._is_certain = saved["change_points"], saved["is_certain"]
+        evidence = read_fields(
+            state, {"since": reals((None,), 0.0), "logs": self._read_logs, "before": self._read_before}
+        )
+        self._since, self._logs, self._before = evidence.values()
+        need_that(self._since.size <= len(self._results.results), "since must be numbers of the results")
+        need_that(not self._since.any() or all(self._logs.values()), "logs must be known of the rounds since")
+
+    def _read_drawn(self, saved: Any) -> tuple[int, Parameters]:
+        """Return the number of draws, and their sum."""
+        need_that(isinstance(saved, list | tuple) and len(saved) == 2, "must be a number of draws and their sum")
+        n, sums = integer()(saved[0]), table_of(reals((None,)))(saved[1])
+        if n:
+            self._structure.randomness.read_parameters({key: value / n for key, value in sums.items()})
+        return n, sums if n else {}
+
+    def _read_logs(self, saved: Any) -> dict[str, dict[str, Floats]]:
+        """Return the numerators of noises, by variable: of all rounds, or none if there was no plug-in."""
         sizes = {"": 1} | {v.name: len(v.values) for v in self._variables}
-        self._times = {v.name: saved_floats(state["times"][v.name], (sizes[v.name],), "times") for v in self._variables}
-        self._before = {}
-        self._change_points = [int(point) for point in state["change_points"]]
-        for name, logs in state["logs"].items():
-            points = np.shape(logs[""])[1] if logs else 0
-            self._logs[name] = {v: saved_floats(x, (sizes[v], points), "logs") for v, x in logs.items()}
-            if name in state["before"]:
-                shape = len(self._change_points), points
-                self._before[name] = saved_floats(state["before"][name], shape, "before")
+        points = {name: grid.shape[0] for name, grid in self._grids.items()}
+        need_that(isinstance(saved, dict), "must be a table")
+        kinds: dict[str, Kind] = {
+            name: fields({v: reals((sizes[v], n)) for v in sizes}) if saved.get(name) else fields({})
+            for name, n in points.items()
+        }
+        return {name: {} for name in self.names} | read_fields(saved, kinds)
+
+    def _read_before(self, saved: Any) -> dict[str, Floats]:
+        """Return the numerators of noises at the change points."""
+        points = len(self._change_points)
+        kinds = {name: reals((points, grid.shape[0])) for name, grid in self._grids.items()}
+        return read_fields(saved, kinds, may_be_missing=() if points else kinds)
 
 
 def _most(evidence: dict[str, dict[str, float]]) -> float:

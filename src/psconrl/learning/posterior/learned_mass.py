@@ -46,12 +46,13 @@ from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.kernels import counts as kernels
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
-from psconrl.learning.checks import as_flag, as_number, as_numbers, saved_floats
+from psconrl.learning.checks import as_flag, as_number, as_numbers
 from psconrl.learning.posterior.counts import Counts, need_table
 from psconrl.learning.posterior.given_weights import SMALLEST_WEIGHT, as_guess, as_weights, stored_weights
 from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
 from psconrl.learning.posterior.transition_beliefs import Belief, Doubted
 from psconrl.model.transition import DenseTransition, Transition
+from psconrl.saved_fields import distributions, flags, read_fields
 
 DEFAULT_MASSES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
 WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # masses of a model in observations, if its worth is learned
@@ -250,12 +251,8 @@ class LearnedMass(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        weights = saved_floats(state["weights"], self.weights.shape, "weights")
-        if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1.0):
-            raise AgentError("weights must be distributions")
-        self.weights = weights
-        exceptional = saved_floats(state["exceptional"], self._exceptional.shape, "exceptional")
-        self._exceptional = exceptional != 0.0
+        described = {"weights": distributions(self.weights.shape), "exceptional": flags(self._exceptional.shape)}
+        self.weights, self._exceptional = read_fields(state, described).values()
         self._likelihood.fill(0.0)
         self._seen.fill(0)
 

@@ -11,6 +11,7 @@ seen in full, or as far as the variables of a joint table were reported; what th
 the values reported, and is left out. A noise that depends on others is seen where these are.
 """
 
+import copy
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseView, NoiseViews, noise_names
 from psconrl.learning.posterior.seen_noise import SeenNoise
+from psconrl.saved_fields import Kind, integers, listed, need_that, read_fields
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.structure import Structure
@@ -89,6 +90,18 @@ class NoiseSightings:
             kept = (rows >= 0) & (all_times > 0.0)
             found[name] = Sightings(numbers[kept] // S, rows[kept], all_times[kept])
         return self._with_sojourns(found, counts.noise) if self._of_events else found
+
+    def in_all(self, counts: Counts) -> dict[str, Floats]:
+        """Return by noise how often each row was seen that has been noted so far, and note no others."""
+        twin = copy.copy(self)
+        twin.rows = {name: list(rows) for name, rows in self.rows.items()}
+        twin._places = {name: dict(places) for name, places in self._places.items()}
+        twin._forget()
+        found = {}
+        for name, seen in twin.of(counts).items():
+            times = np.bincount(seen.rows, weights=seen.times, minlength=len(twin.rows[name]))
+            found[name] = times[: len(self.rows[name])].astype(np.float64)
+        return found
 
     def _with_sojourns(self, found: dict[str, Sightings], noise: SeenNoise) -> dict[str, Sightings]:
         """Add what sojourns that were measured show of the events."""
@@ -199,14 +212,33 @@ class NoiseSightings:
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self._forget()
-        for name in self.names:
+        saved = read_fields(state, {name: listed(self._row_kind(name)) for name in self.names})
+        for name, rows in saved.items():
             self.rows[name], self._places[name] = [], {}
-            for context, n, *rest in state[name]:
-                row = SightedRow(int(context), tuple(map(int, rest[: int(n)])), tuple(map(int, rest[int(n) :])))
-                damaged = min(row.values, default=0 if self._of_events else -1) < 0
-                if damaged or row in self._places[name]:
-                    raise AgentError(f"the rows of {name!r} are damaged")
+            for row in rows:
                 self._place(name, row)
+            need_that(len(self.rows[name]) == len(rows), f"{name}: must have rows that are all different")
+
+    def _row_kind(self, name: str) -> Kind:
+        """Return the kind of a row of a noise: its context, the length of its view, the view, and the values."""
+        randomness = self._structure.randomness
+        if isinstance(randomness, RoundNoise):
+            contexts, size = randomness.own_number(name), randomness.sizes[list(randomness.noises).index(name)]
+        else:
+            contexts, size = randomness.n_contexts, 2
+
+        def read(value: Any) -> SightedRow:
+            numbers = integers((None,), -1)(value).tolist()
+            need_that(len(numbers) >= 2, "must begin with a context and a length")
+            context, n, *rest = numbers
+            view, values = tuple(rest[:n]), tuple(rest[n:])
+            need_that(0 <= context < contexts and n in (0, size), "must begin with a context and a length")
+            need_that(max(view, default=-1) < size, "must have a view of the values")
+            need_that(all(0 <= one < size for one in values), "must have values of the noise")
+            need_that(values or self._of_events, "must have values")
+            return SightedRow(context, view, values)
+
+        return read
 
 
 def sojourn_rows(structure: Structure, noise: SeenNoise) -> Iterator[tuple[int, int, SightedRow, float]]:

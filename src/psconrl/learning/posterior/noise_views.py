@@ -313,7 +313,7 @@ class NoiseViews:
 
         ``named``: the costs that are seen, as bits; None for all.
         """
-        if cells:
+        if cells and self._explanations.can_calculate(named):
             outcome = cells[0] % self._structure.randomness.n_outcomes
             for name, views in self._views_with_costs(pair, named).items():
                 view = views.get(int(self._parent_codes(name)[outcome]))

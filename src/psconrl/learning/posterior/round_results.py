@@ -6,6 +6,7 @@ action, and from what is reported. So the probability of a result is the sum of 
 distribution of the joint outcomes.
 """
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.seen_noise import Key
+from psconrl.saved_fields import integer, integers, listed, need_that, read_fields, reals
 from psconrl.systems.structure import Structure
 
 Result = tuple[int, ...]  # (0, number of the pattern of a transition), or (1, *cells)
@@ -50,7 +51,7 @@ class RoundResults:
         self._codes: Ints = np.empty(0, dtype=np.int64)  # pair and result, as numbers, of all rounds counted so far
         self._times: Floats = np.empty(0)
         self._reported: list[list[tuple[int, int]]] = [[], [], []]  # transition and result of reports, by kind
-        self._total = 0  # number of rounds at the last call
+        self.total = 0  # number of rounds at the last call
 
     def new(self, counts: Counts) -> Rounds:
         """Return the rounds since the last call."""
@@ -63,8 +64,8 @@ class RoundResults:
         pairs, results = np.divmod(codes[changed], 1 << 32)
         new = (times - before)[changed]
         total = int(counts.visits.sum())
-        followed = counts.noise.followed[-(total - self._total) :] if total > self._total else []
-        self._total = total
+        followed = counts.noise.followed[-(total - self.total) :] if total > self.total else []
+        self.total = total
         return Rounds(pairs, results, new, self._order(followed, results, new))
 
     def _order(self, followed: list[Key], results: Ints, times: Floats) -> Ints | None:
@@ -148,7 +149,7 @@ class RoundResults:
     def state(self) -> dict[str, Any]:
         """Return the results, and how often each was seen."""
         return {"results": [list(one) for one in self.results], "codes": self._codes, "times": self._times} | {
-            "total": self._total,
+            "total": self.total,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -156,21 +157,32 @@ class RoundResults:
         self.results, self._places = [], {}
         cells = self._structure.randomness.n_contexts * self._structure.randomness.n_outcomes
         bounds = {TRANSITION: self._structure.patterns.starts.size - 1, CELLS: cells}
-        for kind, *rest in state["results"]:
-            one = (int(kind), *map(int, rest))
-            right = one[0] in bounds and len(one) > 1 and all(0 <= x < bounds[one[0]] for x in one[1:])
-            if not right or one in self._places:
-                raise AgentError("the results of rounds are damaged")
+
+        def result(value: Any) -> Result:
+            kind, *rest = integers((None,))(value).tolist() or [-1]
+            right = kind in bounds and rest and max(rest) < bounds[kind]
+            need_that(right, "must be a kind of result, and numbers of this kind")
+            return (kind, *rest)
+
+        codes = integers((None,), 0, np.iinfo(np.int64).max)
+        described = {"results": listed(result), "codes": codes, "times": reals((None,), 0.0), "total": integer()}
+        saved = read_fields(state, described)
+        for one in saved["results"]:
             self._place(one)
-        self._codes = np.asarray(state["codes"], dtype=np.int64)
-        self._times = np.asarray(state["times"], dtype=np.float64)
+        need_that(len(self.results) == len(saved["results"]), "results must be all different")
+        self._codes, self._times, self.total = saved["codes"], saved["times"], saved["total"]
         pairs, results = np.divmod(self._codes, 1 << 32)
-        if (
-            self._codes.shape != self._times.shape
-            or (np.diff(self._codes) <= 0).any()
-            or not (np.isfinite(self._times) & (self._times >= 0.0)).all()
-            or not ((pairs >= 0) & (pairs < self._structure.contexts.size) & (results < len(self.results))).all()
-        ):
-            raise AgentError("the results of rounds are damaged")
+        need_that(self._codes.shape == self._times.shape, "codes and times must have the same length")
+        need_that((np.diff(self._codes) > 0).all(), "codes must increase")
+        known = (pairs < self._structure.contexts.size) & (results < len(self.results))
+        need_that(known.all(), "codes must be made of pairs and results")
         self._reported = [[], [], []]
-        self._total = int(state["total"])
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless what was noted so far is part of the rounds that were counted."""
+        twin = copy.copy(self)  # since reading counts notes new results
+        twin.results, twin._places, twin._reported = list(self.results), dict(self._places), [[], [], []]
+        codes, times = twin._all(counts)
+        at = np.minimum(np.searchsorted(codes, self._codes), codes.size - 1)
+        part = (codes[at] == self._codes) & (self._times <= times[at]) if codes.size else self._codes < 0
+        need_that(part.all() and self.total <= counts.visits.sum(), "results must be part of the rounds counted")

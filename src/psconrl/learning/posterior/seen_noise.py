@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
+from psconrl.arrays import Floats
+from psconrl.saved_fields import Kind, integers, listed, need_that, read_fields, reals
 
 MOST_FOLLOWED = 5_000  # rounds whose order is kept
+KEY_LENGTHS = {"noise": 2, "costs": 1, "named": 2, "ends": 2, "ticks": 1}  # at least, by kind of round
 Key = tuple[int, ...]  # the number (s * A + a) * S + s' of a transition, then the cells of the outcomes that agree
 
 
@@ -29,11 +31,12 @@ class SeenNoise:
         self.followed: list[Key] = []
 
     @property
-    def _kinds(self) -> dict[str, dict[Key, int]]:
-        return {"noise": self.times, "costs": self.paid, "named": self.named, "ends": self.ends, "ticks": self.ticks}
+    def kinds(self) -> dict[str, dict[Key, int]]:
+        """How often each round was seen, by kind."""
+        return dict(zip(KEY_LENGTHS, (self.times, self.paid, self.named, self.ends, self.ticks), strict=True))
 
     def __bool__(self) -> bool:
-        return any(self._kinds.values()) or bool(self.sojourns or self.followed)
+        return any(self.kinds.values()) or bool(self.sojourns or self.followed)
 
     def items(self) -> Iterator[tuple[Key, int]]:
         """Return transition and cells of all kinds of rounds, with how often each was seen."""
@@ -79,14 +82,14 @@ class SeenNoise:
         del self.followed[:-MOST_FOLLOWED]
         for key, (time, number) in other.sojourns.items():
             self._add_time(key, time, number)
-        for kind, seen in self._kinds.items():
-            _add(seen, other._kinds[kind].items())
+        for kind, seen in self.kinds.items():
+            _add(seen, other.kinds[kind].items())
 
     def clear(self) -> None:
         """Forget everything."""
         self.followed.clear()
         self.sojourns.clear()
-        for seen in self._kinds.values():
+        for seen in self.kinds.values():
             seen.clear()
 
     def copy(self) -> "SeenNoise":
@@ -97,28 +100,43 @@ class SeenNoise:
 
     def state(self) -> dict[str, Any]:
         """Return what to save: for every kind of round how often it was seen, its number, and the cells."""
-        rounds = {kind: [[times, *key] for key, times in seen.items()] for kind, seen in self._kinds.items() if seen}
+        rounds = {kind: [[times, *key] for key, times in seen.items()] for kind, seen in self.kinds.items() if seen}
         followed = {"followed": [list(key) for key in self.followed]} if self.followed else {}
         return rounds | followed | {"sojourns": [[*both, *key] for key, both in self.sojourns.items()]}
 
     def restore(self, state: Any) -> None:
         """Put back what ``state`` returned."""
+        described: dict[str, Kind] = {kind: listed(_times_and_key(least)) for kind, least in KEY_LENGTHS.items()}
+        described |= {"followed": listed(integers((None,), -1)), "sojourns": listed(_sojourn)}
         self.clear()
-        for kind, seen in self._kinds.items():
-            seen.update({tuple(int(x) for x in row[1:]): int(row[0]) for row in state.get(kind, ())})
-        for time, number, pair, kind in state.get("sojourns", ()):
-            self.sojourns[int(pair), int(kind)] = float(time), int(number)
-        self.followed.extend(tuple(int(x) for x in key) for key in state.get("followed", ()))
-        rounds = [item for seen in self._kinds.values() for item in seen.items()]
-        if (
-            any(not key or min(key) < -1 for key in self.followed)
-            or any(times < 1 or not key or min(key) < 0 for key, times in rounds)
-            or any(
-                not 0.0 < time < np.inf or number < 1 or key[0] < 0 or key[1] not in (0, 1)
-                for key, (time, number) in self.sojourns.items()
-            )
-        ):
-            raise ValueError("inconsistent noise")
+        saved = read_fields(state, described, may_be_missing=described)
+        for kind, seen in self.kinds.items():
+            for times, key in saved.get(kind, ()):
+                seen[key] = times
+            need_that(len(seen) == len(saved.get(kind, ())), f"{kind} must not repeat a round")
+        self.sojourns.update(saved.get("sojourns", ()))
+        self.followed.extend(tuple(key.tolist()) for key in saved.get("followed", ())[-MOST_FOLLOWED:])
+        need_that(all(self.followed), "followed must hold a number for every round")
+
+
+def _times_and_key(least: int) -> Kind:
+    """Return the kind of a round: how often it was seen, and then its key."""
+
+    def read(value: Any) -> tuple[int, Key]:
+        times, *key = integers((None,))(value).tolist() or [0]
+        need_that(times >= 1 and len(key) >= least, f"must be a number from 1 on, and {least} others at least")
+        return times, tuple(key)
+
+    return read
+
+
+def _sojourn(value: Any) -> tuple[Key, tuple[float, int]]:
+    """Read time and number of sojourns, their pair, and 1 if all events were seen."""
+    numbers: Floats = reals((4,), 0.0)(value)
+    need_that(numbers[0] > 0.0, "must have a time above 0")
+    times, pair, sees_all = integers((3,))(numbers[1:]).tolist()
+    need_that(times >= 1 and sees_all <= 1, "must have a number from 1 on, and 0 or 1 at the end")
+    return (pair, sees_all), (float(numbers[0]), times)
 
 
 def _add(to: dict[Key, int], rounds: Iterable[tuple[Key, int]]) -> None:

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Ints, in_32_bits
 from psconrl.caps import MOST_ROUNDS
 from psconrl.kernels.counts import add_to_table, merged, sorted_log, visits_of
+from psconrl.saved_fields import integers, need_that, read_fields
 
 LOG_LENGTH = 4096  # as long as a block of random numbers, so that a compiled loop does not stop for it
 
@@ -116,15 +117,12 @@ class Tally:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned, after a check: the file may be damaged, and kernels trust their arrays."""
-        if any(np.asarray(state[key]).dtype.kind not in "iu" for key in ("numbers", "times")):
-            raise ValueError("counts must be whole numbers")
-        numbers, times = (np.array(state[key], dtype=np.int64) for key in ("numbers", "times"))
-        if numbers.ndim != 1 or numbers.shape != times.shape or (numbers[1:] <= numbers[:-1]).any():
-            raise ValueError("invalid counts")
-        if (times < 1).any() or times.sum(dtype=np.float64) > MOST_ROUNDS:
-            raise ValueError("invalid counts")
-        if numbers.size and (numbers[0] < 0 or numbers[-1] >= self.shape[0] * self.shape[1]):
-            raise ValueError("invalid transition numbers")
+        most = self.shape[0] * self.shape[1] - 1
+        saved = read_fields(state, {"numbers": integers((None,), 0, most), "times": integers((None,), 1)})
+        numbers, times = saved["numbers"], saved["times"]
+        need_that(numbers.shape == times.shape, "numbers and times must have the same length")
+        need_that((numbers[1:] > numbers[:-1]).all(), "numbers must increase")
+        need_that(times.sum(dtype=np.float64) <= MOST_ROUNDS, f"times must sum to {MOST_ROUNDS:,} at most")
         self._numbers, self._times, self.logged = numbers, times, 0
 
     def visits(self) -> Ints:

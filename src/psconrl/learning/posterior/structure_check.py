@@ -36,6 +36,7 @@ from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, Distribu
 from psconrl.learning.posterior.fluctuation_check import DISPERSION, FITS
 from psconrl.learning.posterior.joint_check import JointCheck
 from psconrl.learning.posterior.variables import TIME, varying_variables
+from psconrl.saved_fields import in_field, integer, maybe, need_that, read_fields, real, table_of, text
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary
@@ -177,12 +178,37 @@ class StructureCheck:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._next, self._noted, self._looked = (int(state[key]) for key in ("next", "noted", "looked"))
-        self._next_distribution = int(state["next_distribution"])
-        self._beyond_family = {str(name): float(log) for name, log in state["beyond_family"].items()}
-        self._texts = {str(name): str(text) for name, text in state["texts"].items()}
-        self._causes = {str(name): str(cause) for name, cause in state["causes"].items()}
-        self._blamed = None if state["blamed"] is None else str(state["blamed"])
-        self._dependence.restore(state["dependence"])
-        self._joint.restore(state["joint"])
-        self._costs.restore(state["costs"])
+        saved = read_fields(
+            state,
+            {
+                "next": integer(),
+                "noted": integer(),
+                "looked": integer(),
+                "next_distribution": integer(),
+                "beyond_family": table_of(real(infinite=True)),
+                "texts": table_of(text()),
+                "causes": table_of(text()),
+                "blamed": maybe(text(*self._joint.tested)),
+                "dependence": self._dependence.restore,
+                "joint": self._joint.restore,
+                "costs": self._costs.restore,
+            },
+        )
+        noted = saved["noted"]
+        need_that(saved["next"] <= max(noted + FIRST_CHECK, UNTIL_NEXT * noted), "next must follow noted")
+        after = max(FIRST_CHECK, UNTIL_NEXT_DISTRIBUTION * noted)
+        need_that(saved["next_distribution"] <= after, "next_distribution must follow noted")
+        tested = saved["beyond_family"].keys() <= {*self._distribution.tested}
+        need_that(tested and saved["beyond_family"].keys() == saved["texts"].keys(), "beyond_family must have texts")
+        self._next, self._noted, self._looked, self._next_distribution = list(saved.values())[:4]
+        self._beyond_family, self._texts = saved["beyond_family"], saved["texts"]
+        self._causes, self._blamed = saved["causes"], saved["blamed"]
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless the rounds that the tests have seen are part of those that were counted."""
+        rounds = int(counts.visits.sum())
+        need_that(max(self._noted, self._looked) <= rounds, f"noted and looked must be within {rounds:,} rounds")
+        with in_field("dependence"):
+            self._dependence.need_within(counts)
+        with in_field("joint"):
+            self._joint.need_within(counts)

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.caps import LARGEST_COST
 from psconrl.errors import AdviceWarning, AgentError, unknown_name
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.denominators import Denominators
 from psconrl.learning.posterior.estimates import Estimates, estimates, quick_means
@@ -31,6 +31,7 @@ from psconrl.learning.posterior.outcome_sets import OutcomeSets
 from psconrl.learning.posterior.structure_check import StructureCheck
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import Transition
+from psconrl.saved_fields import Kind, in_field, maybe, read_fields, reals, table_of, text
 from psconrl.systems.functions import shown_values
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.ratios import RatioLimit, Ratios
@@ -66,12 +67,13 @@ class Structured(Belief):
             raise AgentError(unknown_name("surprise", surprise, (WARN, ROWS)))
         if not isinstance(structure, Structure | dict):
             raise AgentError(f"structure must be that of a System, as in Structured(shop.structure); got {structure!r}")
-        self._structure = structure if isinstance(structure, Structure) else Structure.from_dict(structure)
+        with in_field("structure"):
+            self._structure = structure if isinstance(structure, Structure) else Structure.from_dict(structure)
         self.structure = self._structure.to_dict()
-        self.vocabulary = Vocabulary.from_dict(words) if isinstance(words, dict) else words
+        self.vocabulary = words if words is None or isinstance(words, Vocabulary) else self._read_words(words)
         self.words = None if self.vocabulary is None else self.vocabulary.to_dict()
         self.surprise = surprise
-        self._ratios = Ratios.from_dict(ratios) if isinstance(ratios, dict) else ratios
+        self._ratios = ratios if ratios is None or isinstance(ratios, Ratios) else self._read_ratios(ratios)
         self.ratios = None if self._ratios is None else self._ratios.to_dict()
         self.parameters: Parameters = self._structure.randomness.initial()  # last drawn
         self._costs: Floats | None = None
@@ -81,6 +83,18 @@ class Structured(Belief):
         self._check = StructureCheck(self._structure, self.vocabulary)
         self._seen: Counts | None = None  # what the last sample was drawn from
         self._rows: LearnedMass | None = None  # the belief that is used once the structure is doubted
+
+    def _read_words(self, saved: Any) -> Vocabulary:
+        """Return words from a file after a check."""
+        with in_field("words"):
+            words = Vocabulary.from_dict(saved)
+            words.need_fits(self._structure)
+            return words
+
+    def _read_ratios(self, saved: Any) -> Ratios:
+        """Return limits on ratios from a file after a check."""
+        with in_field("ratios"):
+            return Ratios.from_dict(saved, self._structure)
 
     @classmethod
     def of(cls, system: System, surprise: str = WARN) -> "Structured":
@@ -298,15 +312,24 @@ class Structured(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        for name, value in self.parameters.items():
-            self.parameters[name] = saved_floats(state["parameters"][name], value.shape, name)
         shape = (len(self._structure.fixed_costs), self._structure.n_states, self._structure.n_actions)
-        self._costs = None if state["costs"] is None else saved_floats(state["costs"], shape, "costs")
-        self.doubts = {str(name): str(doubt) for name, doubt in state["doubts"].items()}
-        self._wrong_costs = str(state["wrong_costs"])
-        self._check.restore(state["check"])
+        described: dict[str, Kind] = {
+            "parameters": self._structure.randomness.read_parameters,
+            "costs": maybe(reals(shape, -LARGEST_COST, LARGEST_COST)),
+            "doubts": table_of(text()),
+            "wrong_costs": text(),
+            "check": self._check.restore,
+        }
         if self._rows is not None:
-            self._rows.restore(state["rows"])
+            described["rows"] = self._rows.restore
+        saved = read_fields(state, described)
+        self.parameters, self._costs, self.doubts = saved["parameters"], saved["costs"], saved["doubts"]
+        self._wrong_costs = saved["wrong_costs"]
+
+    def need_within(self, counts: Counts) -> None:
+        """Raise an error unless what was tested is part of the rounds that were counted; after ``restore``."""
+        with in_field("check"):
+            self._check.need_within(counts)
 
     def __repr__(self) -> str:
         if self._seen is not None and self._seen.visits.any() and self._structure.randomness.priors:

@@ -23,6 +23,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.given_weights import LARGEST_WEIGHT
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
+from psconrl.saved_fields import read_fields, table_of, text
 from psconrl.sizes import SMALL_SAMPLE_STATES
 
 NO_LABEL = "no label"  # a key of the doubts
@@ -116,7 +117,7 @@ class Tied(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.doubts = {str(key): str(doubt) for key, doubt in state["doubts"].items()}
+        self.doubts = read_fields(state, {"doubts": table_of(text())})["doubts"]
 
 
 def _whole(given: ArrayLike, dimensions: int, what: str) -> Ints:

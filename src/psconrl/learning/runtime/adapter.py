@@ -8,6 +8,7 @@ from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode, Learner, is_learner
 from psconrl.learning.runtime.player import Player
+from psconrl.saved_fields import read_fields
 
 
 class Adapted(Player):
@@ -65,7 +66,7 @@ class Adapted(Player):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        self.learner.restore(state["learner"])
+        read_fields(state, {"learner": self.learner.restore})
 
 
 def adapt(

@@ -22,10 +22,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from psconrl.errors import AgentError
-from psconrl.learning.checks import is_index
 from psconrl.learning.runtime.contract import NO_CAP, Episode
 from psconrl.learning.runtime.events import EXPLORING, EXPLORING_INTERIM, INTERIM
-from psconrl.learning.runtime.running_episode import checked_policy
+from psconrl.learning.runtime.running_episode import saved_policy
+from psconrl.saved_fields import fields, flag, integer, maybe, read_fields, real, text
 
 Memory = dict[str, Any]
 
@@ -162,9 +162,9 @@ class Background:
         self.last, self.failure, self.asked_in = None, None, None
         if state is None:
             return
-        self.on, self.asked_in, played = state["on"], state["asked_in"], state["last"]
-        if not isinstance(self.on, bool) or not (self.asked_in is None or is_index(self.asked_in, n_states)):
-            raise AgentError("invalid state of background planning")
-        if played is not None:
-            policy = checked_policy(played["policy"], (n_states, n_actions))
-            self.last = Episode(policy, kind=str(played["kind"]), value=float(played["value"]))
+        last = {"policy": saved_policy(n_states, n_actions), "kind": text(), "value": real(infinite=True, unknown=True)}
+        saved = read_fields(
+            state, {"on": flag, "asked_in": maybe(integer(0, n_states - 1)), "last": maybe(fields(last))}
+        )
+        self.on, self.asked_in = saved["on"], saved["asked_in"]
+        self.last = None if saved["last"] is None else Episode(**saved["last"])

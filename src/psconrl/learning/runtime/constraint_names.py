@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
+from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError, unknown_name
-from psconrl.learning.checks import as_costs, saved_floats
+from psconrl.learning.checks import as_costs
 from psconrl.model.validation import frozen
+from psconrl.saved_fields import Kind, listed, need_that, read_fields, reals, text
 
 Thresholds = ArrayLike | Mapping[str, float]  # in the order of the constraints, or by name
 
@@ -84,9 +86,12 @@ class NamedThresholds:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        saved = saved_floats(state["thresholds"], self.values.shape, "thresholds")
-        self.values = frozen(as_costs(saved, "thresholds"))
+        m = self.values.size
+        described: dict[str, Kind] = {"thresholds": reals((m,), -LARGEST_COST, LARGEST_COST)}
         if "constraint_names" in state:
-            self.names = ConstraintNames.of(state["constraint_names"], state["at_least"])
-            if len(self.names.names) != self.values.size:
-                raise AgentError("wrong number of constraint names")
+            described |= {"constraint_names": listed(text(), m), "at_least": listed(text())}
+        saved = read_fields(state, described)
+        self.values = frozen(saved["thresholds"])
+        if "constraint_names" in saved:
+            need_that(set(saved["at_least"]) <= set(saved["constraint_names"]), "at_least must name constraints")
+            self.names = ConstraintNames.of(saved["constraint_names"], saved["at_least"])

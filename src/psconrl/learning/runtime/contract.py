@@ -15,9 +15,9 @@ from psconrl.arrays import Floats, Ints, Places
 from psconrl.errors import AgentError
 from psconrl.learning.checks import as_numbers, is_whole
 from psconrl.learning.posterior.counts import Record
+from psconrl.saved_fields import SUM_TOL
 
 NO_CAP = np.iinfo(np.int64).max
-SUM_TOL = 1e-6  # largest deviation of the sum of a row's probabilities from 1; playing divides by the sum
 
 
 def uniform_policy(n_states: int, n_actions: int) -> Floats:

@@ -14,8 +14,9 @@ from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Learner, is_learner
 from psconrl.learning.runtime.events import Watcher
-from psconrl.learning.runtime.persistence import DAMAGE
+from psconrl.learning.runtime.persistence import in_file
 from psconrl.learning.runtime.player import Player
+from psconrl.saved_fields import brief, flag, in_field, listed, need_that, read_fields
 
 
 class Labels:
@@ -208,12 +209,12 @@ class LabelledAgent:
         labels = loaded.extra.pop("labels", None)
         if labels is None:
             raise AgentError(f"{path}: holds an agent without labels; load it with psconrl.load_agent")
-        try:
-            states = _from_json(labels["states"])
-            growing = Labels.growing(loaded.n_states, states) if labels.get("growing") else states
-            return cls(loaded, growing, _from_json(labels["actions"]))
-        except DAMAGE as error:
-            raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+        with in_file(path), in_field("extra"), in_field("labels"):
+            described = {"states": listed(_from_json), "actions": listed(_from_json), "growing": flag}
+            saved = read_fields(labels, described, may_be_missing=["growing"])
+            states = saved["states"]
+            growing = Labels.growing(loaded.n_states, states) if saved.get("growing") else states
+            return cls(loaded, growing, saved["actions"])
 
 
 def _checked(label: Hashable) -> Hashable:
@@ -247,5 +248,6 @@ def _part_as_json(label: Any) -> Any:
     )
 
 
-def _from_json(labels: Any) -> list[Any]:
-    return [tuple(_from_json(label)) if isinstance(label, list) else label for label in labels]
+def _from_json(label: Any) -> Any:
+    need_that(label is None or isinstance(label, str | int | float | list), f"must be a label; is {brief(label)}")
+    return tuple(_from_json(part) for part in label) if isinstance(label, list) else label

@@ -5,7 +5,8 @@ A run that is saved and resumed keeps its own state next to the agent's: ``simul
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -17,12 +18,11 @@ from psconrl.errors import AgentError, ConfigError
 from psconrl.files import as_path, write_atomically
 from psconrl.learning.part import Part
 from psconrl.model.archive import Archive, opened_archive
+from psconrl.saved_fields import FieldError, in_field, integer, need_that, read_fields, reals, text
 
 FORMAT = "psconrl-agent"
 VERSION = 1
 ARRAY, SPARSE = "@array", "@sparse"  # keys of references
-# Errors that constructors and restore raise on a damaged file. An AgentError is a ValueError.
-DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 class Restorable(Protocol):
@@ -93,42 +93,60 @@ def _read(arrays: Archive) -> Saved:
         raise arrays.other_format(FORMAT, header["format"])
     if header["version"] != VERSION:
         raise AgentError(f"format version {header['version']} is not {VERSION}; update psconrl")
-    parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}
-    names = (header["agent"], header["recipe"])
-    if not all(isinstance(name, str) for name in names) or not all(isinstance(part, dict) for part in parts.values()):
-        raise TypeError
-    return Saved(*names, **parts)
+    names = read_fields(header, {"agent": text(), "recipe": text()})
+    parts = {part: _unflatten(header[part], arrays, part) for part in ("config", "state", "extra")}
+    for name, part in parts.items():
+        need_that(isinstance(part, dict), f"{name} must be a table")
+    return Saved(**names, **parts)
 
 
 def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
     """Return the saved agent, built from its class."""
     if saved.agent != cls.name:
         raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
-    try:
-        config = {key: _as_part(key, value) for key, value in saved.config.items()}
-        make: Callable[..., A] = cls
-        agent = make(**config)
-    except ConfigError as error:
-        raise AgentError(f"{path}: {error} (a part of your own is known once its module is imported)") from None
-    except DAMAGE as error:
-        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    make: Callable[..., A] = cls
+    with in_file(path):
+        need_sizes(saved)
+        with in_field("config"):
+            agent = make(**{key: _as_part(key, value) for key, value in saved.config.items()})
     return restored(agent, saved, path)
 
 
 def restored(agent: A, saved: Saved, path: Any) -> A:
     """Restore the saved state in a newly built agent, and return the agent."""
-    try:
+    with in_file(path), in_field("state"):
         agent.restore(saved.state)
-    except AgentError as error:
-        raise AgentError(f"{path}: damaged ({str(error).splitlines()[0]})") from None
-    except DAMAGE as error:
-        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
     agent.recipe, agent.extra = saved.recipe, saved.extra
     return agent
 
 
+@contextmanager
+def in_file(path: Any) -> Iterator[None]:
+    """Prefix errors in what a file says with its name."""
+    try:
+        yield
+    except AgentError as error:
+        raise AgentError(f"{path}: {error}") from None
+
+
+def need_sizes(saved: Saved) -> None:
+    """Compare the sizes with what was counted, before anything of these sizes is built."""
+    if {"n_states", "n_actions"} <= saved.config.keys():
+        with in_field("config"):
+            sizes = read_fields(saved.config, {"n_states": integer(1), "n_actions": integer(1)})
+        pairs = sizes["n_states"] * sizes["n_actions"]
+        with in_field("state"), in_field("counts"):
+            read_fields(saved.state.get("counts"), {"visits": reals((pairs,))})
+
+
 def _as_part(key: str, value: Any) -> Any:
-    return Part.kinds[key].from_dict(value) if key in Part.kinds and isinstance(value, dict) else value
+    if key not in Part.kinds or not isinstance(value, dict):
+        return value
+    with in_field(key):
+        try:
+            return Part.kinds[key].from_dict(value)
+        except ConfigError as error:
+            raise FieldError(f"{error} (a part of your own is known once its module is imported)") from None
 
 
 def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
@@ -154,15 +172,17 @@ def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _unflatten(value: Any, arrays: Any) -> Any:
+def _unflatten(value: Any, arrays: Archive, name: str) -> Any:
+    """Return the data with its arrays in place of references; ``name``: of the field that holds it."""
     if isinstance(value, dict):
-        if set(value) == {ARRAY}:
-            return arrays[value[ARRAY]]
-        if set(value) == {SPARSE}:
-            return _matrix(**_unflatten(value[SPARSE], arrays))
-        return {key: _unflatten(part, arrays) for key, part in value.items()}
+        with in_field(name):
+            if set(value) == {ARRAY}:
+                return arrays[value[ARRAY]]
+            if set(value) == {SPARSE}:
+                return _matrix(**_unflatten(value[SPARSE], arrays, SPARSE))
+            return {key: _unflatten(part, arrays, key) for key, part in value.items()}
     if isinstance(value, list):
-        return [_unflatten(part, arrays) for part in value]
+        return [_unflatten(part, arrays, name) for part in value]
     return value
 
 

@@ -18,7 +18,7 @@ from psconrl.learning.checks import as_costs, as_count, is_index
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
-from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
+from psconrl.learning.runtime.contract import NO_CAP, Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
 from psconrl.learning.runtime.events import (
     EXPLORING,
@@ -32,6 +32,7 @@ from psconrl.learning.runtime.events import (
 from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
+from psconrl.saved_fields import integer, maybe, need_that, read_fields
 
 # Memory for every pair: policies, visits and caps.
 PAIR_BYTES = 200
@@ -381,14 +382,20 @@ class Player(ABC):
         """Put back what ``state`` returned."""
         self._background.wait()
         self._named_thresholds.restore(state)
-        self.rounds = int(state["rounds"])
-        self.episodes = int(state["episodes"])
-        self.explored = int(state["explored"])
-        if not 0 <= self.explored <= self.rounds <= MOST_ROUNDS:
-            raise AgentError("invalid number of rounds")
-        self.action_uniforms.restore(state["action_uniforms"])
-        self.counts.restore(state["counts"])
-        if self.rounds != self.counts.visits.sum():
-            raise AgentError("number of rounds differs from the counts")
-        self._play = None if state.get("play") is None else Play.restored(state["play"], self.counts)
-        self._background.restore(state.get("background"), self.n_states, self.n_actions)
+        described = {
+            "rounds": integer(),
+            "episodes": integer(0, NO_CAP),
+            "explored": integer(),
+            "action_uniforms": self.action_uniforms.restore,
+            "counts": self.counts.restore,
+            "play": maybe(lambda play: Play.restored(play, self.counts)),
+            "background": lambda background: self._background.restore(background, self.n_states, self.n_actions),
+        }
+        saved = {"play": None} | read_fields({"background": None} | state, described, may_be_missing=["play"])
+        self.rounds, self.episodes, self.explored = saved["rounds"], saved["episodes"], saved["explored"]
+        self._play = saved["play"]
+        need_that(self.explored <= self.rounds, "explored must be at most the rounds")
+        need_that(self.rounds == self.counts.visits.sum(), "rounds must be the sum of visits")
+        playing = self.rounds if self._play is None else self.rounds + self._play.record.steps
+        need_that(playing <= MOST_ROUNDS, f"there must be at most {MOST_ROUNDS:,} rounds")
+        need_that(self.episodes >= min(playing, 1), "episodes must be 1 at least, as there are rounds")

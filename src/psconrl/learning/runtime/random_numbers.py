@@ -6,8 +6,15 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
+from psconrl.saved_fields import Kind, fields, flag, integer, need_that, read_fields, text
 
 BLOCK = 4096
+_PCG64: dict[str, Kind] = {
+    "bit_generator": text("PCG64"),
+    "state": fields({"state": integer(0, 2**128 - 1), "inc": integer(1, 2**128 - 1)}),
+    "has_uint32": integer(0, 1),
+    "uinteger": integer(0, 2**32 - 1),
+}
 
 
 class UniformStream:
@@ -43,14 +50,15 @@ class UniformStream:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned, for a stream of the same width."""
-        position = int(state["position"])
-        if state["width"] != self.width or not 0 <= position <= BLOCK:
-            raise ValueError("invalid position in a random stream")
-        self._rng = restored_generator(state["rng"])
+        width = integer(self.width, self.width)
+        saved = read_fields(
+            state, {"rng": restored_generator, "position": integer(0, BLOCK), "begun": flag, "width": width}
+        )
+        self._rng = saved["rng"]
         self._before, self.block, self.position = None, np.empty((0, self.width)), 0
-        if state["begun"]:
+        if saved["begun"]:
             self.refill()
-            self.position = position
+            self.position = saved["position"]
 
 
 def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
@@ -62,8 +70,16 @@ def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSeq
     return plan, act
 
 
+def saved_seed(seed: Any) -> Any:
+    """Read a seed: a whole number from 0 on, several, or None."""
+    seed_sequences(seed)
+    return seed
+
+
 def restored_generator(state: dict[str, Any]) -> np.random.Generator:
     """Return a generator with the given state of its bit generator."""
+    saved = read_fields(state, _PCG64)
+    need_that(saved["state"]["inc"] % 2, "the increment of a generator must be odd")
     bits: Any = np.random.PCG64()
-    bits.state = state
+    bits.state = saved
     return np.random.Generator(bits)

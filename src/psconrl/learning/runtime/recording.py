@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.caps import need
+from psconrl.caps import LARGEST_COST, need
 from psconrl.errors import AgentError
 from psconrl.kernels.rounds import Recorder
-from psconrl.learning.checks import saved_floats
 from psconrl.learning.runtime.stepping import Stepping
+from psconrl.saved_fields import integer, integers, read_fields, reals
 
 
 class Trajectory(NamedTuple):
@@ -39,6 +39,11 @@ class Recording(Stepping):
     @abstractmethod
     def _improve(self, played: Trajectory) -> None:
         """Learn from the rounds of a block, update ``policy``, and begin the next block."""
+
+    @property
+    def _most_block_rounds(self) -> int:
+        """The most rounds that a block may have: by default those of the present one."""
+        return int(self._pairs.size)
 
     @property
     def learner(self) -> Recorder:
@@ -75,12 +80,17 @@ class Recording(Stepping):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        rounds, n = int(state["block_rounds"]), len(state["pairs_played"])
-        pairs = saved_floats(state["pairs_played"], (n,), "pairs_played").astype(np.int64)
-        successors = saved_floats(state["successors_met"], (n,), "successors_met").astype(np.int64)
-        costs = saved_floats(state["costs_met"], (n, self.n_costs), "costs_met")
-        places = ((pairs, self.n_states * self.n_actions), (successors, self.n_states))
-        if rounds < max(n, 1) or any((numbers < 0).any() or (numbers >= size).any() for numbers, size in places):
-            raise AgentError("the saved record of rounds is inconsistent")
-        self._record(rounds)
-        self._pairs[:n], self._successors[:n], self._costs[:n], self._length[0] = pairs, successors, costs, n
+        pairs = read_fields(state, {"pairs_played": integers((None,), 0, self.n_states * self.n_actions - 1)})
+        n = pairs["pairs_played"].size
+        saved = read_fields(
+            state,
+            {
+                "block_rounds": integer(max(n, 1), self._most_block_rounds),
+                "successors_met": integers((n,), 0, self.n_states - 1),
+                "costs_met": reals((n, self.n_costs), -LARGEST_COST, LARGEST_COST),
+            },
+        )
+        self._record(saved["block_rounds"])
+        self._pairs[:n], self._length[0] = pairs["pairs_played"], n
+        self._successors[:n], self._costs[:n] = saved["successors_met"], saved["costs_met"]
+        self._need_within_block(self._pairs.size - n)

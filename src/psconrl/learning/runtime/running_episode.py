@@ -6,11 +6,21 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError
-from psconrl.learning.checks import as_flag, is_index, saved_floats
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.contract import NO_CAP, Episode
 from psconrl.learning.runtime.random_numbers import UniformStream
+from psconrl.saved_fields import (
+    Kind,
+    distributions,
+    flag,
+    integer,
+    integers,
+    maybe,
+    need_that,
+    read_fields,
+    real,
+    text,
+)
 
 
 @dataclass(eq=False)
@@ -74,30 +84,39 @@ class Play:
     @classmethod
     def restored(cls, state: dict[str, Any], counts: Counts) -> "Play":
         """Return the episode whose ``state`` was saved, for an agent of the same sizes."""
-        shape, caps = (counts.n_states, counts.n_actions), state["visit_caps"]
-        episode = Episode(
-            checked_policy(state["policy"], shape),
-            int(state["max_steps"]),
-            None if caps is None else saved_floats(caps, shape, "visit_caps").astype(np.int64),
-            str(state["kind"]),
-            float(state["value"]),
+        S, A = counts.n_states, counts.n_actions
+        saved = read_fields(
+            state,
+            {
+                "policy": saved_policy(S, A),
+                "max_steps": integer(1, NO_CAP),
+                "visit_caps": maybe(integers((S, A), 1, NO_CAP)),
+                "kind": text(),
+                "value": real(infinite=True, unknown=True),
+                "state": maybe(integer(0, S - 1)),
+                "action": maybe(integer(0, A - 1)),
+                "planning_time": real(0.0, unknown=True),
+                "interim": flag,
+            },
         )
+        episode = Episode(*(saved[name] for name in ("policy", "max_steps", "visit_caps", "kind", "value")))
         record = Record.empty(counts)
-        record.restore(state["record"])
-        asked_in, action = state["state"], state["action"]
-        if asked_in is None or action is None:
-            asked_in = action = None
-        elif not (is_index(asked_in, shape[0]) and is_index(action, shape[1])):
-            raise AgentError("state and action must be those of the agent")
-        return cls(
-            episode, record, asked_in, action, float(state["planning_time"]), as_flag(state["interim"], "interim")
-        )
+        read_fields(state, {"record": record.restore})
+        asked_in, action = saved["state"], saved["action"]
+        need_that((asked_in is None) == (action is None), "state and action must both be missing, or none")
+        play = cls(episode, record, asked_in, action, saved["planning_time"], saved["interim"])
+        need_that(play.interim or not play.is_full(), "max_steps and visit_caps must not have been reached")
+        need_that(not play.interim or episode.visit_caps is None, "an interim episode must have no visit_caps")
+        return play
 
 
-def checked_policy(saved: Any, shape: tuple[int, ...]) -> Floats:
-    """Return a policy from a file after checking it, for an agent with (S, A) = ``shape``."""
-    given = np.asarray(saved)
-    policy = saved_floats(given, given.shape[:-2] + shape, "policy")
-    if policy.ndim > 3 or not policy.size or (policy < 0).any() or not (policy.sum(axis=-1) > 0).all():
-        raise AgentError("policy must hold distributions over actions")
-    return policy
+def saved_policy(n_states: int, n_actions: int) -> Kind:
+    """Return the kind of a saved policy, (S, A), or (H, S, A) for an episode of H rounds."""
+
+    def read(value: Any) -> Floats:
+        steps = (None,) * (np.ndim(value) == 3)
+        policy: Floats = distributions((*steps, n_states, n_actions))(value)
+        need_that(policy.size, "must not be empty")
+        return policy
+
+    return read

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
+from psconrl.caps import MOST_ROUNDS
 from psconrl.kernels.rounds import RoundLearner
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_costs
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.background import Executor
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.running_episode import checked_policy
+from psconrl.saved_fields import distributions, integer, need_that, read_fields
 
 
 class Stepping(Agent):
@@ -41,6 +42,11 @@ class Stepping(Agent):
     @abstractmethod
     def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
         """Learn from one round exactly as the ``learner`` does."""
+
+    def _need_within_block(self, rounds: int) -> None:
+        """Raise an error if an episode from a file may last longer than its block, which has some rounds left."""
+        left = 0 if self._play is None else self._play.episode.max_steps - self._play.record.steps
+        need_that(left <= rounds, f"max_steps must leave {rounds:,} rounds at most, the rest of the block")
 
     @abstractmethod
     def _open_block(self) -> int:
@@ -95,7 +101,12 @@ class Stepping(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned; the block in progress shares the live policy array again."""
         super().restore(state)
-        self.policy = np.ascontiguousarray(checked_policy(state["live_policy"], self.policy.shape))
-        self._unbooked = int(state["unbooked"])
+        saved = read_fields(
+            state, {"live_policy": distributions(self.policy.shape), "unbooked": integer(0, MOST_ROUNDS)}
+        )
+        self.policy, self._unbooked = saved["live_policy"], saved["unbooked"]
+        need_that(self._play is None or not self._play.interim, "an episode must not be interim, as there are no plans")
+        played = 0 if self._play is None else self._play.record.steps
+        need_that(self._unbooked in (0, played), "unbooked must be the rounds of the episode in progress")
         if self._play is not None:
             self._play.episode = replace(self._play.episode, policy=self.policy)
