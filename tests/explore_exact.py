@@ -27,7 +27,8 @@ from scipy.sparse import csr_array
 
 from exact import number_of_policies
 from exact_cases import FOLDER, shrunk, write_case
-from exact_families import FAMILIES, MOST_POLICIES, drawn
+from exact_draws import MOST_POLICIES
+from exact_families import FAMILIES, drawn
 from exact_verdict import ESCAPED, KINDS, UNPROVEN, WRONG, Reference, Verdict, judged
 from psconrl import CMDP, check_proof, plan
 from psconrl.planning.proof_files import checked_proof, plain_model
