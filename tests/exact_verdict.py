@@ -69,7 +69,8 @@ class Judge:
         self.unit = rationals(unit)
         self.excess_unit = rationals(excess_units(part, occupancy, unit))
         met = np.einsum("sa,isa->i", plan.occupancy, np.abs(cmdp.costs))
-        self.ulps = rationals(ULPS * np.maximum(met, np.abs(plan.costs)))
+        smallest = np.finfo(float).smallest_subnormal
+        self.ulps = [x + Fraction(smallest) for x in rationals(ULPS * np.maximum(met, np.abs(plan.costs)))]
         self.multipliers = multipliers(plan)
         objective = ZERO if plan.status is Status.INFEASIBLE else Fraction(1)
         self.size = sum((w * u for w, u in zip([objective, *self.multipliers], self.unit, strict=True)), ZERO)
