@@ -14,6 +14,7 @@ import numpy as np
 
 from psconrl import check_proof
 from psconrl.arrays import Bools, Floats
+from psconrl.check_proof.plain_model import as_float
 from psconrl.errors import PolicyError, SolverError
 from psconrl.files import as_path, write_atomically
 from psconrl.kernels.occupancy import one_hot
@@ -31,7 +32,7 @@ from psconrl.planning.tolerances import PROVEN_FLOW, PROVEN_POLICY, SHARE_OF_TOL
 from psconrl.products import product
 from psconrl.sizes import EXACT_STATES
 
-REFINEMENTS = 10  # of biases: each adds the digits of one double
+REFINEMENTS = 40  # of biases: each adds the 16 digits of one double, of the 632 from the largest to the smallest
 
 
 def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
@@ -81,14 +82,16 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
         "multipliers": plan.multipliers.tolist(),
         "potential": plan.potential.tolist(),
         "low_potential": plan.low_potential.tolist(),
-        **_dual_gains(cmdp, plan),
+        "gains": _dual_gains(cmdp, plan),
     }
     rationals = RationalModel.of(cmdp) if in_rationals else None
-    if in_rationals and plan.exact is not None:
-        record |= dual_record(cmdp, plan.exact, reached)
+    if rationals is not None:
+        record |= dual_record(rationals, plan, reached)
+    if record["gains"] is not None:
+        record["moves"] = _most_moves(cmdp, reached)
     checker = check_proof.Checker(model, record)
     accurate = np.array([float(x) for x in checker.tolerances([Fraction(x) for x in plan.costs.tolist()])])
-    record["bound"] = float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
+    record["bound"] = as_float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
     shares, policies = np.ones(1), [plan.policy]
     if plan.mixture is not None:
         shares, policies = plan.mixture.shares, [one_hot(each, cmdp.n_actions) for each in plan.mixture.policies]
@@ -115,23 +118,29 @@ def plain_model(cmdp: CMDP) -> check_proof.PlainModel:
     )  # fmt: skip
 
 
-def _dual_gains(cmdp: CMDP, plan: Any) -> dict[str, Any]:
-    """Return gains that are constant on every end component, and a bound on the number of moves between them."""
+def _dual_gains(cmdp: CMDP, plan: Any) -> list[float] | None:
+    """Return gains that are constant on every end component; None if they are equal in all states."""
     if plan.gains is None:
-        return {"gains": None}
-    met = cmdp.transition.reachable_from(cmdp.initial > 0)
+        return None
     components = find_end_components(cmdp.transition, cmdp.available)
     gains = plan.gains - product(plan.multipliers, cmdp.thresholds)
     inside = components.of_state >= 0
     least = np.full(components.number, np.inf)
     np.minimum.at(least, components.of_state[inside], gains[inside])
     gains[inside] = least[components.of_state[inside]]
-    quotient = Quotient(cmdp.transition, cmdp.available, components, met)
+    found: list[float] = gains.tolist()
+    return found
+
+
+def _most_moves(cmdp: CMDP, reached: Bools) -> list[float]:
+    """Return a bound on the number of moves between end components, from every state."""
+    components = find_end_components(cmdp.transition, cmdp.available)
+    quotient = Quotient(cmdp.transition, cmdp.available, components, reached)
     try:
-        moves = quotient.moves_from()
+        found: list[float] = quotient.moves_from()[quotient.node].tolist()
     except SolverError as error:
         raise PolicyError(f"the proof cannot be written: {error}") from None
-    return {"gains": gains.tolist(), "moves": moves[quotient.node].tolist()}
+    return found
 
 
 def _policy(
@@ -174,8 +183,8 @@ def _refine(
 ) -> None:  # fmt: skip
     """Add parts to the biases of a policy until they enclose its averages well within the tolerances.
 
-    What is left of c - g + P h - h, in exact arithmetic, is evaluated as a cost, and its bias is the next part
-    (iterative refinement).
+    What is left of c - g + P h - h, in exact arithmetic, is evaluated as a cost in units of a power of two, and its
+    bias is the next part (iterative refinement).
     """
     where, plain = np.flatnonzero(states), gains.tolist()
     for _ in range(REFINEMENTS):
@@ -184,5 +193,7 @@ def _refine(
             left[i, where] = checker.left_over(found, i, where.tolist(), plain[i])
         if (np.ptp(left[:, where], axis=1) <= SHARE_OF_TOLERANCE * accurate).all():
             break
-        more = evaluate_policy(cmdp.with_costs(left[:, :, None].repeat(cmdp.n_actions, axis=2)), policy).biases
-        found["biases"].append(np.where(states, more, 0.0).tolist())
+        unit = np.ldexp(1.0, np.frexp(np.abs(left).max())[1])
+        scaled = cmdp.with_costs((left / unit)[:, :, None].repeat(cmdp.n_actions, axis=2))
+        more = evaluate_policy(scaled, policy).biases
+        found["biases"].append((unit * np.where(states, more, 0.0)).tolist())
