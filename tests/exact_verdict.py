@@ -33,6 +33,7 @@ RIGHT, WITHIN, INFEASIBLE, NOT_ATTAINED = "right", "within tolerance", "rightly 
 UNPROVEN, WRONG, ESCAPED = "unproven", "WRONG", "ESCAPED"
 KINDS = (RIGHT, WITHIN, INFEASIBLE, NOT_ATTAINED, UNPROVEN, WRONG, ESCAPED)
 ROUNDING = Fraction(1, 10**12)  # times the unit of a figure: what is closer is right, not only within tolerance
+UNDERFLOW = 8 * Fraction(5e-324)  # rounding of numbers near the smallest double
 ULPS = 32 * np.finfo(float).eps  # times the costs that a policy meets: the rounding of its averages
 
 
@@ -69,8 +70,7 @@ class Judge:
         self.unit = rationals(unit)
         self.excess_unit = rationals(excess_units(part, occupancy, unit))
         met = np.einsum("sa,isa->i", plan.occupancy, np.abs(cmdp.costs))
-        smallest = np.finfo(float).smallest_subnormal
-        self.ulps = [x + Fraction(smallest) for x in rationals(ULPS * np.maximum(met, np.abs(plan.costs)))]
+        self.ulps = rationals(ULPS * np.maximum(met, np.abs(plan.costs)))
         self.multipliers = multipliers(plan)
         objective = ZERO if plan.status is Status.INFEASIBLE else Fraction(1)
         self.size = sum((w * u for w, u in zip([objective, *self.multipliers], self.unit, strict=True)), ZERO)
@@ -89,8 +89,8 @@ class Judge:
 
     def _off(self, deviation, tolerance, unit):
         """Whether a deviation is beyond its tolerance; remember if it is more than rounding."""
-        self.exact &= deviation <= ROUNDING * unit
-        return deviation > Fraction(tolerance) * unit
+        self.exact &= deviation <= ROUNDING * unit + UNDERFLOW
+        return deviation > Fraction(tolerance) * unit + UNDERFLOW
 
     def _wrong(self, reason, deviation=None):
         return Verdict(WRONG, reason, "" if deviation is None else f"{float(deviation):.3g}")

@@ -1,6 +1,10 @@
 """Units in which a certificate is judged: tolerances are these units times the numbers of ``tolerances``."""
 
+from fractions import Fraction
+
 from psconrl.arrays import Floats
+from psconrl.check_proof.checker import GAP
+from psconrl.check_proof.plain_model import Scale
 from psconrl.kernels.certificates import excess_units_of, units_of
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.scaling import LARGEST_SCALED
@@ -31,3 +35,11 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
         cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, unit, MET_COSTS, ONE_DOUBLE
     )
     return allowed
+
+
+def largest_saved_gap(cmdp: CMDP, average: Fraction) -> Fraction:
+    """Return the largest gap that ``check_proof`` accepts of an objective with this average.
+
+    It is in the unit of the model alone, not of the costs that a policy meets; all states must be reachable.
+    """
+    return GAP * Scale.of(cmdp.costs[0][cmdp.available].tolist()).unit(average)

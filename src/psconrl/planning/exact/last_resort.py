@@ -1,6 +1,7 @@
 """When a plan is made in rational arithmetic: if doubles leave its proof open, or if the user asks for it."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -8,8 +9,8 @@ from psconrl.errors import ConfigError, SolverError
 from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import certificate_of
-from psconrl.planning.certificate_units import units
+from psconrl.planning.certificate import EPS, certificate_of
+from psconrl.planning.certificate_units import largest_saved_gap, units
 from psconrl.planning.exact.judgement import joined, plan_exactly
 from psconrl.planning.methods import LP
 from psconrl.planning.plan import Plan
@@ -38,7 +39,7 @@ def is_open(part: CMDP, found: Plan) -> bool:
     proof = found.certificate
     if found.status is Status.NOT_ATTAINED:  # the linear program has no mixture of policies to certify
         return found.method != LP and not proof.holds
-    if not proof.holds:
+    if not proof.holds or _cannot_be_saved(part, found):
         return True
     if proof.policy_error > DOUBTFUL_AVERAGE and not _is_accurate(part, found):
         return True
@@ -47,6 +48,15 @@ def is_open(part: CMDP, found: Plan) -> bool:
         return False
     allowed = DOUBTFUL_EXCESS * units(part, found.occupancy)[1:]
     return bool((proof.excess > allowed).any()) or hopeless(part, found) >= 0
+
+
+def _cannot_be_saved(part: CMDP, found: Plan) -> bool:
+    """Whether the gap of an optimal plan is open for ``check_proof``; only of models that are planned again."""
+    if found.status is not Status.OPTIMAL or part.n_states > LAST_RESORT_STATES:
+        return False
+    gap, value = found.certificate.gap, float(found.costs[0])
+    # A gap of rounding is small in every unit, which is seen at once.
+    return gap > EPS * abs(value) and gap > largest_saved_gap(part, Fraction(value))
 
 
 def _is_accurate(part: CMDP, found: Plan) -> bool:
