@@ -42,11 +42,11 @@ def huge_costs(rng):
 
 
 def tiny_costs(rng):
-    """Costs near the smallest double."""
+    """Costs so small that their squares are zero; below 1e-300 doubles cannot state the averages of a proof."""
     costs = costs_of(rng, shape_of(rng))
     for table in costs:
         if rng.random() < 0.7:
-            table *= rng.choice([1e-300, 1e-308, 1e-315, 1e-322, 1e-200])
+            table *= rng.choice([1e-300, 1e-290, 1e-200, 1e-100])
     return of_costs(rng, costs)
 
 
@@ -54,7 +54,7 @@ def all_sizes(rng):
     """Costs of all sizes in one table."""
     costs = costs_of(rng, shape_of(rng))
     for table in costs:
-        low, high = sorted(rng.uniform(-320, 100, size=2))
+        low, high = sorted(rng.uniform(-300, 100, size=2))
         table[:] = 10.0 ** rng.uniform(low, high, size=table.shape) * rng.choice([-1, 0, 1, 1], size=table.shape)
     return of_costs(rng, costs)
 
@@ -122,7 +122,7 @@ def constant_costs(rng):
     costs = costs_of(rng, shape_of(rng, least=1))
     for table in costs:
         if rng.random() < 0.6:
-            size = float(rng.choice([0.0, 0.1, 1.0, -0.3, 1e-310, 1e99, -LARGEST_COST, 1e16]))
+            size = float(rng.choice([0.0, 0.1, 1.0, -0.3, 1e-300, 1e99, -LARGEST_COST, 1e16]))
             table[:] = size * (1.0 - float(rng.choice([0.0, 0.0, 2.0**-53, 1e-12])) * rng.random(table.shape))
     return of_costs(rng, costs)
 

@@ -26,6 +26,7 @@ from exact_attainment import is_attained
 from exact_simplex import ZERO
 from psconrl import Status
 from psconrl.planning.certificate_units import excess_units, units
+from psconrl.planning.proof_files import plain_model
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.tolerances import LARGEST_PRICES, PROVEN_EXCESS, PROVEN_GAP, PROVEN_POLICY
 
@@ -175,9 +176,10 @@ class Judge:
         if self.reference is None:
             return None
         alone = [min(p[i + 1] for p in self.reference.points) for i in range(self.cmdp.n_constraints)]
+        scales = plain_model(self.cmdp).scales[1:]  # of plans that minimise one cost alone
         for i, (given, exact) in enumerate(zip(self.plan.infeasibility.alone, alone, strict=True)):
             away = abs(Fraction(float(given)) - exact)
-            if away - self.ulps[i + 1] > Fraction(PROVEN_POLICY) * self.unit[i + 1]:
+            if away - self.ulps[i + 1] > Fraction(PROVEN_POLICY) * max(self.unit[i + 1], scales[i].unit(exact)):
                 return self._wrong("explanation: the least average of a cost alone", away)
         if len(alone) == 1 and self.averages[1] - alone[0] > Fraction(PROVEN_POLICY) * self.unit[1]:
             return self._wrong("the policy of an infeasible plan has not the least excess", self.averages[1] - alone[0])

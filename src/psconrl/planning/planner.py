@@ -104,7 +104,7 @@ def plan_settled(
         try:
             if exact:
                 result = asked_for(part, result)
-            elif is_open(part, result):
+            elif is_open(part, result, method):
                 result = settled(part, result)
         except KeyboardInterrupt:  # the plan in doubles stays
             if watch.follow is None:

@@ -12,7 +12,7 @@ from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate import EPS, certificate_of
 from psconrl.planning.certificate_units import largest_saved_gap, units
 from psconrl.planning.exact.judgement import joined, plan_exactly
-from psconrl.planning.methods import LP
+from psconrl.planning.methods import LP, MIXTURE
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
@@ -34,11 +34,14 @@ def need_exact_size(part: CMDP) -> None:
         )
 
 
-def is_open(part: CMDP, found: Plan) -> bool:
-    """Whether a plan in doubles lacks a proof or accurate averages, or exceeds a threshold by more than rounding."""
+def is_open(part: CMDP, found: Plan, method: str = MIXTURE) -> bool:
+    """Whether a plan in doubles lacks a proof or accurate averages, or exceeds a threshold by more than rounding.
+
+    ``method`` is the requested one: the linear program, as a reference, needs no mixture of policies.
+    """
     proof = found.certificate
-    if found.status is Status.NOT_ATTAINED:  # the linear program has no mixture of policies to certify
-        return found.method != LP and not proof.holds
+    if found.status is Status.NOT_ATTAINED:
+        return method != LP
     if not proof.holds or _cannot_be_saved(part, found):
         return True
     if proof.policy_error > DOUBTFUL_AVERAGE and not _is_accurate(part, found):
