@@ -139,7 +139,12 @@ class Judge:
             above = self.averages[0] - best
             if self._off(above, PROVEN_GAP, largest_gap):
                 return self._wrong("not the optimum", above)
-            if self._off(-above, PROVEN_EXCESS, self.size):
+            # At a jump of the optimum, rounding of an average decides on which side it is.
+            rounded = all(
+                x - tau <= ulps
+                for x, tau, ulps in zip(self.averages[1:], rationals(self.cmdp.thresholds), self.ulps[1:], strict=True)
+            )
+            if self._off(-above, PROVEN_EXCESS, self.size) and not rounded:
                 return self._wrong(
                     "below the optimum: thresholds are exceeded by much in units of the objective", above
                 )

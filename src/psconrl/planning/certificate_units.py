@@ -37,9 +37,11 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
     return allowed
 
 
-def largest_saved_gap(cmdp: CMDP, average: Fraction) -> Fraction:
-    """Return the largest gap that ``check_proof`` accepts of an objective with this average.
+def closes(cmdp: CMDP, average: Fraction, bound: Fraction) -> bool:
+    """Whether ``check_proof`` accepts a bound on the objective as a proof that this average of it is optimal.
 
-    It is in the unit of the model alone, not of the costs that a policy meets; all states must be reachable.
+    The unit of its tolerance depends on the model alone, not on the costs that a policy meets. No average is below the
+    least cost, so that is a bound, too. All states must be reachable.
     """
-    return GAP * Scale.of(cmdp.costs[0][cmdp.available].tolist()).unit(average)
+    scale = Scale.of(cmdp.costs[0][cmdp.available].tolist())
+    return average - max(bound, scale.low) <= GAP * scale.unit(average)

@@ -104,7 +104,7 @@ def plan_settled(
         try:
             if exact:
                 result = asked_for(part, result)
-            elif is_open(part, result, method):
+            elif is_open(part, result, method) or not (result.feasible or _is_least_excess(part, result)):
                 result = settled(part, result)
         except KeyboardInterrupt:  # the plan in doubles stays
             if watch.follow is None:

@@ -10,7 +10,7 @@ from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate import EPS, certificate_of
-from psconrl.planning.certificate_units import largest_saved_gap, units
+from psconrl.planning.certificate_units import closes, units
 from psconrl.planning.exact.judgement import joined, plan_exactly
 from psconrl.planning.methods import LP, MIXTURE
 from psconrl.planning.plan import Plan
@@ -57,9 +57,10 @@ def _cannot_be_saved(part: CMDP, found: Plan) -> bool:
     """Whether the gap of an optimal plan is open for ``check_proof``; only of models that are planned again."""
     if found.status is not Status.OPTIMAL or part.n_states > LAST_RESORT_STATES:
         return False
-    gap, value = found.certificate.gap, float(found.costs[0])
-    # A gap of rounding is small in every unit, which is seen at once.
-    return gap > EPS * abs(value) and gap > largest_saved_gap(part, Fraction(value))
+    value, bound = found.certificate.upper, found.certificate.lower
+    if value - bound <= EPS * abs(value):  # rounding, which is small in every unit
+        return False
+    return not closes(part, Fraction(value), Fraction(bound))
 
 
 def _is_accurate(part: CMDP, found: Plan) -> bool:
