@@ -32,6 +32,7 @@ from psconrl.planning.tolerances import PROVEN_FLOW, PROVEN_POLICY, SHARE_OF_TOL
 from psconrl.products import product
 from psconrl.sizes import EXACT_STATES
 
+SMALLEST_AVERAGE = float(np.finfo(np.float64).tiny)  # that has all digits of a double
 REFINEMENTS = 40  # of biases: each adds the 16 digits of one double, of the 632 from the largest to the smallest
 
 
@@ -44,8 +45,13 @@ def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
     model = plain_model(cmdp)
     try:
         record = checked_proof(cmdp, plan, model)
+    except SolverError as error:
+        raise PolicyError(f"the proof cannot be written: {error}") from None
     except (check_proof.RefusedError, check_proof.BadInputError) as error:
-        raise PolicyError(f"rounding spoiled the proof, which is not written: in exact arithmetic, {error}") from None
+        advice = _advice(cmdp, plan)
+        raise PolicyError(
+            f"rounding spoiled the proof, which is not written: in exact arithmetic, {error}{advice}"
+        ) from None
     text = json.dumps(record, indent=None, separators=(",", ": "), allow_nan=False)
     write_atomically(target, lambda f: f.write(text.encode()), PolicyError)
 
@@ -55,12 +61,18 @@ def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.PlainModel) -> dict[
     try:
         record = proof_of(cmdp, plan, model)
         check_proof.check(model, record)
-    except (check_proof.RefusedError, check_proof.BadInputError):
+    except (check_proof.RefusedError, check_proof.BadInputError, SolverError):
         if cmdp.n_states > EXACT_STATES:
             raise
         record = proof_of(cmdp, plan, model, in_rationals=True)
         check_proof.check(model, record)
     return record
+
+
+def _advice(cmdp: CMDP, plan: Any) -> str:
+    """Return what helps if averages are so small that doubles have too few digits to state them."""
+    small = [name for name, x in zip(cmdp.cost_names, plan.costs, strict=True) if 0.0 < abs(x) < SMALLEST_AVERAGE]
+    return f"; take a smaller unit for {small[0]!r}, which is below {SMALLEST_AVERAGE:.1e}" if small else ""
 
 
 def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationals: bool = False) -> dict[str, Any]:
@@ -69,7 +81,8 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
     if not certificate.holds or plan.status is Status.UNCERTIFIED:
         raise PolicyError(f"this plan is {plan.status.value}, so there is no proof to save")
     identity = fingerprint(cmdp)
-    if plan.model not in ("", identity) or not np.array_equal(plan.thresholds, cmdp.thresholds):
+    same_size = plan.policy.shape == (cmdp.n_states, cmdp.n_actions)
+    if plan.model not in ("", identity) or not same_size or not np.array_equal(plan.thresholds, cmdp.thresholds):
         raise PolicyError("the plan was made for another model, or for other thresholds; plan this one")
     reached = cmdp.transition.reachable_from(cmdp.initial > 0)
     record: dict[str, Any] = {
@@ -136,10 +149,7 @@ def _most_moves(cmdp: CMDP, reached: Bools) -> list[float]:
     """Return a bound on the number of moves between end components, from every state."""
     components = find_end_components(cmdp.transition, cmdp.available)
     quotient = Quotient(cmdp.transition, cmdp.available, components, reached)
-    try:
-        found: list[float] = quotient.moves_from()[quotient.node].tolist()
-    except SolverError as error:
-        raise PolicyError(f"the proof cannot be written: {error}") from None
+    found: list[float] = quotient.moves_from()[quotient.node].tolist()
     return found
 
 
@@ -193,7 +203,10 @@ def _refine(
             left[i, where] = checker.left_over(found, i, where.tolist(), plain[i])
         if (np.ptp(left[:, where], axis=1) <= SHARE_OF_TOLERANCE * accurate).all():
             break
-        unit = np.ldexp(1.0, np.frexp(np.abs(left).max())[1])
+        if not np.isfinite(left).all():  # biases beyond the range of doubles, which the checker refuses
+            break
+        unit = np.ldexp(1.0, np.frexp(np.abs(left).max())[1] - 1)
         scaled = cmdp.with_costs((left / unit)[:, :, None].repeat(cmdp.n_actions, axis=2))
-        more = evaluate_policy(scaled, policy).biases
-        found["biases"].append((unit * np.where(states, more, 0.0)).tolist())
+        with np.errstate(over="ignore"):
+            more = unit * np.where(states, evaluate_policy(scaled, policy).biases, 0.0)
+        found["biases"].append(more.tolist())
