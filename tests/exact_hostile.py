@@ -139,7 +139,15 @@ def never_do_this(rng):
     return of_costs(rng, costs, P)
 
 
+def extremes(rng):
+    """Tables of a few values, of which most are at an end of the range, and limits at such values."""
+    values = [0.0, 0.0, 1.0, -10.0, 1e-300, -1e-300, 1e-200, 1e50, LARGEST_COST, -LARGEST_COST]
+    costs = rng.choice(values, size=shape_of(rng))
+    model = of_costs(rng, costs)
+    return model if rng.random() < 0.5 else model.with_thresholds(rng.choice(values, size=model.n_constraints))
+
+
 HOSTILE = (
     huge_costs, tiny_costs, all_sizes, high_prices, rare_moves, nearly_apart, slow_mixing, equalities, constant_costs,
-    never_do_this,
+    never_do_this, extremes,
 )  # fmt: skip

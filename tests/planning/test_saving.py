@@ -159,7 +159,7 @@ def test_the_linear_program_ends():
 
 
 def test_averages_below_the_precision_of_doubles_need_another_unit(tmp_path):
-    small = chain([[0.5, 0.5], [1.0, 0.0]], [[1e-315, 5e-315]])
+    small = chain([[0.5, 0.5], [1.0, 0.0]], [[1e-320, 3.7e-319]])
     with pytest.raises(PolicyError, match=r"take a smaller unit for 'objective', which is below 2\.2e-308"):
         plan(small).save_proof(tmp_path / "proof.json", small)
     assert not (tmp_path / "proof.json").exists()
@@ -170,3 +170,13 @@ def test_a_plan_of_unknown_origin_must_have_the_size_of_the_model(tmp_path):
     small, large = chain([[1.0]], [[1.0]]), chain([[0.5, 0.5], [1.0, 0.0]], [[1.0, 4.0]])
     with pytest.raises(PolicyError, match="made for another model"):
         replace(plan(large), origin="").save_proof(tmp_path / "proof.json", small)
+
+
+def test_shares_that_miss_the_averages_by_rounding_are_left_out(tmp_path):
+    """The biases prove averages that shares of the mixed pairs, as doubles, have only to 1e-13."""
+    P = [[[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1e-200, 1.0], [4e-13, 1 - 4e-13]]]
+    costs = [[[0, 0, 0], [0, 0.5, 1]], [[0, 1, 0], [0, 0, 0]], [[0.5, 0, 0], [0, 1, 0]]]
+    cmdp = CMDP(P, costs, [1.0, 0.7], initial=1, available=[[1, 1, 0], [0, 1, 1]])
+    assert saved(cmdp, tmp_path)[1][0] == "PROVEN: optimal"
+    assert "occupancy" not in proof_of(cmdp, plan(cmdp), plain_model(cmdp))
+    assert "occupancy" in proof_of(steep(), plan(steep()), plain_model(steep()))

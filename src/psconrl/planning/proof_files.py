@@ -103,7 +103,9 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
     if record["gains"] is not None:
         record["moves"] = _most_moves(cmdp, reached)
     checker = check_proof.Checker(model, record)
-    accurate = np.array([float(x) for x in checker.tolerances([Fraction(x) for x in plan.costs.tolist()])])
+    averages = [Fraction(x) for x in plan.costs.tolist()]
+    within = checker.tolerances(averages)
+    accurate = np.array([float(x) for x in within])
     record["bound"] = as_float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
     shares, policies = np.ones(1), [plan.policy]
     if plan.mixture is not None:
@@ -115,6 +117,10 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
     if certificate.flow_residual <= PROVEN_FLOW and certificate.policy_error <= PROVEN_POLICY:
         mass = plan.occupancy.ravel()
         record["occupancy"] = [[int(k), float(mass[k])] for k in np.flatnonzero(mass)]
+        try:
+            checker.check_shares(averages, within)
+        except check_proof.RefusedError:  # rounded shares may miss averages that the biases prove
+            del record["occupancy"]
     return record
 
 
