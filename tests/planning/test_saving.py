@@ -172,6 +172,15 @@ def test_a_plan_of_unknown_origin_must_have_the_size_of_the_model(tmp_path):
         replace(plan(large), origin="").save_proof(tmp_path / "proof.json", small)
 
 
+@pytest.mark.parametrize("name", ["costs", "multipliers"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_damaged_plan_has_no_proof(name, number, tmp_path):
+    found = plan(steep())
+    damaged = replace(found, **{name: np.full(getattr(found, name).shape, number)})
+    with pytest.raises(PolicyError, match="must be finite"):
+        damaged.save_proof(tmp_path / "proof.json", steep())
+
+
 def test_shares_that_miss_the_averages_by_rounding_are_left_out(tmp_path):
     """The biases prove averages that shares of the mixed pairs, as doubles, have only to 1e-13."""
     P = [[[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1e-200, 1.0], [4e-13, 1 - 4e-13]]]
@@ -180,3 +189,17 @@ def test_shares_that_miss_the_averages_by_rounding_are_left_out(tmp_path):
     assert saved(cmdp, tmp_path)[1][0] == "PROVEN: optimal"
     assert "occupancy" not in proof_of(cmdp, plan(cmdp), plain_model(cmdp))
     assert "occupancy" in proof_of(steep(), plan(steep()), plain_model(steep()))
+
+
+def test_a_departure_beyond_doubles_is_no_warning(tmp_path):
+    """The multichain program of HiGHS counts departures, each after 1/p visits."""
+    cmdp = drawn("rare_moves", 30032)
+    found, verdict = saved(cmdp, tmp_path)
+    assert verdict[0] == f"PROVEN: {found.status.value}"
+
+
+def test_a_rational_proof_states_the_averages_that_it_proves():
+    """Those of a plan may be off by its tolerances, which are relative to costs of 1e12 that it hardly meets."""
+    found = plan(steep())
+    off = replace(found, costs=found.costs * (1.0 + 1e-8), exact=None)
+    assert checked_proof(steep(), off, plain_model(steep()))["averages"] == pytest.approx(found.costs, rel=1e-15)

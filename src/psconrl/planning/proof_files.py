@@ -80,6 +80,8 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
     certificate = plan.certificate
     if not certificate.holds or plan.status is Status.UNCERTIFIED:
         raise PolicyError(f"this plan is {plan.status.value}, so there is no proof to save")
+    if not (np.isfinite(plan.costs).all() and np.isfinite(plan.multipliers).all()):
+        raise PolicyError("averages and multipliers of the plan must be finite")
     identity = fingerprint(cmdp)
     same_size = plan.policy.shape == (cmdp.n_states, cmdp.n_actions)
     if plan.model not in ("", identity) or not same_size or not np.array_equal(plan.thresholds, cmdp.thresholds):
@@ -114,6 +116,9 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
         {"share": float(share)} | _policy(cmdp, policy, accurate, checker, rationals)
         for share, policy in zip(shares, policies, strict=True)
     ]
+    if rationals is not None:  # those of the plan may be off by its tolerances
+        record["averages"] = [as_float(high) for _, high in checker.mixture()]
+        averages = [Fraction(x) for x in record["averages"]]
     if certificate.flow_residual <= PROVEN_FLOW and certificate.policy_error <= PROVEN_POLICY:
         mass = plan.occupancy.ravel()
         record["occupancy"] = [[int(k), float(mass[k])] for k in np.flatnonzero(mass)]
