@@ -203,3 +203,10 @@ def test_a_rational_proof_states_the_averages_that_it_proves():
     found = plan(steep())
     off = replace(found, costs=found.costs * (1.0 + 1e-8), exact=None)
     assert checked_proof(steep(), off, plain_model(steep()))["averages"] == pytest.approx(found.costs, rel=1e-15)
+
+
+def test_an_excess_that_the_checker_refuses_is_decided_exactly(tmp_path):
+    """Two thresholds are missed by 1e-184 together; an excess of 3e-14 over one of them is none of rounding."""
+    found, verdict = saved(drawn("nearly_apart", 30091), tmp_path)
+    assert found.status is Status.INFEASIBLE
+    assert verdict[0] == "PROVEN: infeasible"

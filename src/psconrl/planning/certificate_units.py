@@ -1,9 +1,10 @@
 """Units in which a certificate is judged: tolerances are these units times the numbers of ``tolerances``."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from psconrl.arrays import Floats
-from psconrl.check_proof.checker import GAP
+from psconrl.check_proof.checker import EXCESS, GAP
 from psconrl.check_proof.plain_model import Scale
 from psconrl.kernels.certificates import excess_units_of, units_of
 from psconrl.model.cmdp import CMDP
@@ -37,11 +38,15 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
     return allowed
 
 
-def closes(cmdp: CMDP, average: Fraction, bound: Fraction) -> bool:
-    """Whether ``check_proof`` accepts a bound on the objective as a proof that this average of it is optimal.
+def accepted(cmdp: CMDP, averages: Sequence[Fraction], bound: Fraction) -> bool:
+    """Whether ``check_proof`` accepts averages (m+1,) and a bound on the objective as those of an optimal policy.
 
-    The unit of its tolerance depends on the model alone, not on the costs that a policy meets. No average is below the
+    The units of its tolerances depend on the model alone, not on the costs that a policy meets. No average is below the
     least cost, so that is a bound, too. All states must be reachable.
     """
-    scale = Scale.of(cmdp.costs[0][cmdp.available].tolist())
-    return average - max(bound, scale.low) <= GAP * scale.unit(average)
+    scales = [Scale.of(cost[cmdp.available].tolist()) for cost in cmdp.costs]
+    limits = [Fraction(tau) for tau in cmdp.thresholds.tolist()]
+    kept = all(
+        x - tau <= EXCESS * scale.unit(tau) for x, tau, scale in zip(averages[1:], limits, scales[1:], strict=True)
+    )
+    return kept and averages[0] - max(bound, scales[0].low) <= GAP * scales[0].unit(averages[0])

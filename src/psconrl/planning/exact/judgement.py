@@ -20,7 +20,7 @@ from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate import certificate_of
-from psconrl.planning.certificate_units import closes, units
+from psconrl.planning.certificate_units import accepted, units
 from psconrl.planning.components.stationary import stationary
 from psconrl.planning.exact.checking import certificate_in_rationals, doubles
 from psconrl.planning.exact.evaluation import RationalChain
@@ -86,7 +86,7 @@ class Judge:
         if not played.proof.holds:
             return False
         if self.solution.feasible:
-            return closes(self.part, played.averages[0], self.solution.averages[0])
+            return accepted(self.part, played.averages, self.solution.averages[0])
         with np.errstate(all="ignore"):
             unit = fractions_of(units(self.part, played.evaluation.occupancy))
         pairs = zip(played.averages, self.solution.averages, unit, strict=True)

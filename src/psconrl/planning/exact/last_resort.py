@@ -10,7 +10,7 @@ from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate import EPS, certificate_of
-from psconrl.planning.certificate_units import closes, units
+from psconrl.planning.certificate_units import accepted, units
 from psconrl.planning.exact.judgement import joined, plan_exactly
 from psconrl.planning.methods import LP, MIXTURE
 from psconrl.planning.plan import Plan
@@ -54,13 +54,13 @@ def is_open(part: CMDP, found: Plan, method: str = MIXTURE) -> bool:
 
 
 def _cannot_be_saved(part: CMDP, found: Plan) -> bool:
-    """Whether the gap of an optimal plan is open for ``check_proof``; only of models that are planned again."""
+    """Whether ``check_proof`` would refuse an optimal plan; only of models that are planned again."""
     if found.status is not Status.OPTIMAL or part.n_states > LAST_RESORT_STATES:
         return False
-    value, bound = found.certificate.upper, found.certificate.lower
-    if value - bound <= EPS * abs(value):  # rounding, which is small in every unit
-        return False
-    return not closes(part, Fraction(value), Fraction(bound))
+    proof, value = found.certificate, found.certificate.upper
+    if value - proof.lower <= EPS * abs(value) and not (proof.excess > EPS * np.abs(part.thresholds)).any():
+        return False  # rounding, which is small in every unit
+    return not accepted(part, [Fraction(x) for x in found.costs.tolist()], Fraction(proof.lower))
 
 
 def _is_accurate(part: CMDP, found: Plan) -> bool:
