@@ -223,7 +223,8 @@ def _least(
     lost = transit_loss(cmdp, met, components, g)
     margin = np.where(components.inside, reduced - g[:, None], np.inf)
     doubt = np.where(np.isfinite(margin), rounding + EPS * np.abs(margin), 0.0)
-    least, sure = np.minimum(0.0, least_of(margin, doubt)).tolist()  # nan if an entry is: then nothing is proven
+    least, sure = least_of(margin, doubt)
+    least, sure = np.minimum(0.0, [least, sure - within]).tolist()  # nan if an entry is: then nothing is proven
     expected = product(cmdp.initial, g)
     summed = (g.size + 4) * EPS * product(cmdp.initial, np.abs(g))
-    return LowerBound(expected + least - lost, expected + sure - within - lost - summed, lost)
+    return LowerBound(expected + least - lost, expected + sure - lost - summed, lost)
