@@ -22,6 +22,19 @@ def rationals(values):
     return [Fraction(float(x)) for x in values]
 
 
+def exact_rows(cmdp: CMDP):
+    """The transitions of every pair: staying is what moving leaves; moves that exceed one are divided by their sum."""
+    found = []
+    for pair, values in enumerate(np.asarray(cmdp.transition)):
+        row, s = rationals(values), pair // cmdp.n_actions
+        row[s] = ZERO
+        moving = max(sum(row, ZERO), ONE)
+        row = [x / moving for x in row]
+        row[s] = ONE - sum(row, ZERO)
+        found.append(row)
+    return found
+
+
 def closed_classes(rows):
     """The closed classes of a chain given as rows of Fractions."""
     n = len(rows)
@@ -98,9 +111,7 @@ def number_of_policies(cmdp: CMDP, most):
 def ends(cmdp: CMDP):
     """For every deterministic policy: its actions, and probability and distribution of the classes where it ends."""
     S, A = cmdp.n_states, cmdp.n_actions
-    P = [rationals(row) for row in np.asarray(cmdp.transition)]
-    for pair, row in enumerate(P):
-        row[pair // A] = ONE - sum((x for j, x in enumerate(row) if j != pair // A), ZERO)
+    P = exact_rows(cmdp)
     start = distribution(cmdp.initial)
     for policy in reached_policies(cmdp, P):
         rows = [P[s * A + policy[s]] if s in policy else [ZERO] * S for s in range(S)]
@@ -164,7 +175,7 @@ def least_excess(reached, tau):
 
 def averages(cmdp: CMDP, policy):
     """The exact averages (m+1,) of a stationary policy from the initial distribution."""
-    P = [rationals(row) for row in np.asarray(cmdp.transition)]
+    P = exact_rows(cmdp)
     pi = []
     for row in policy:
         pi.append(distribution(row))

@@ -210,3 +210,10 @@ def test_an_excess_that_the_checker_refuses_is_decided_exactly(tmp_path):
     found, verdict = saved(drawn("nearly_apart", 30091), tmp_path)
     assert found.status is Status.INFEASIBLE
     assert verdict[0] == "PROVEN: infeasible"
+
+
+def test_moves_that_exceed_one_are_those_of_the_checker(tmp_path):
+    """Probabilities of three moves that sum to one and an ulp, in a model with biases of 1e50."""
+    found, verdict = saved(drawn("nasty", 30176), tmp_path)
+    assert found.status is Status.OPTIMAL
+    assert verdict[0] == "PROVEN: optimal"

@@ -1,7 +1,8 @@
 """A model in rational numbers: its doubles as they are, and every row with a sum of exactly one.
 
 The probability of staying in a state is one minus those of moving to others, whatever the rounded entry of the model
-is. Certificates in doubles use the same convention: they need P h - h, a sum over the moves.
+is. If rounding makes these exceed one, they are divided by their sum, as ``check_proof`` does. Certificates in doubles
+use the former convention: they need P h - h, a sum over the moves.
 """
 
 from collections.abc import Iterable
@@ -61,9 +62,9 @@ class RationalModel(NamedTuple):
 
 
 def as_moves(probabilities: dict[int, Fraction]) -> RationalMoves:
-    """Return probabilities of moves as integers over a common denominator."""
+    """Return probabilities of moves as integers over a common denominator; if they exceed one, over their sum."""
     numerators, denominator = over_one_denominator(probabilities.values())
-    return RationalMoves(dict(zip(probabilities, numerators, strict=True)), denominator)
+    return RationalMoves(dict(zip(probabilities, numerators, strict=True)), max(denominator, sum(numerators)))
 
 
 def over_one_denominator(values: Iterable[Fraction]) -> tuple[list[int], int]:
