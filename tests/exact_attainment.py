@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from exact import closed_classes, distribution, rationals
+from exact import closed_classes, distribution, exact_rows, rationals
 from exact_simplex import ONE, ZERO, least
 
 MOST_SUPPORTS = 81  # choices of sets of actions; a linear program in rational arithmetic for each
@@ -19,7 +19,7 @@ MOST_SUPPORTS = 81  # choices of sets of actions; a linear program in rational a
 def is_attained(cmdp, best):
     """Whether a stationary policy has the optimal value ``best`` within the thresholds; None if too many to try."""
     A = cmdp.n_actions
-    P = [rationals(row) for row in np.asarray(cmdp.transition)]
+    P = exact_rows(cmdp)
     for tried, used in enumerate(_supports(cmdp, P)):
         if tried == MOST_SUPPORTS:
             return None

@@ -11,10 +11,12 @@ import numpy as np
 
 from adversarial import KINDS, adversarial
 from exact import number_of_policies, points
-from psconrl import CMDP, evaluate
+from exact_draws import MOST_POLICIES, later, sizes, some_costs, some_rows, start_of
+from exact_hostile import HOSTILE
+from psconrl import evaluate
+from psconrl.caps import LARGEST_COST
 from psconrl.learning.posterior.sampled_rows import dirichlet_rows
 
-MOST_POLICIES = 260  # of models that are compared with all their deterministic policies
 AWAY = (0.0, 0.0, 1e-15, 1e-13, 1e-11, 1e-10, 1e-9, 1e-8, 1e-6)  # distances of a threshold from an edge
 
 
@@ -50,54 +52,7 @@ def thresholds(reached, m, rng, how="any"):
             tau[i] = float(low) + float(rng.choice([-1, 1])) * float(rng.choice(AWAY)) * scale
         else:
             tau[i] = float(low) - 10.0 ** rng.uniform(-8, 0) * max(float(high - low), 1e-3)
-    return tau
-
-
-def later(P, costs, **options):
-    """Return a model whose thresholds are still to be set."""
-    costs = np.asarray(costs, dtype=float)
-    open_ended = CMDP(P, costs, np.full(len(costs) - 1, 1e99), **options)
-    object.__setattr__(open_ended, "thresholds", np.full(len(costs) - 1, np.nan))
-    return open_ended
-
-
-def sizes(rng, states=(2, 6), actions=(2, 3)):
-    S, A = int(rng.integers(states[0], states[1] + 1)), int(rng.integers(actions[0], actions[1] + 1))
-    return S, (2 if A**S > MOST_POLICIES else A)
-
-
-def some_costs(rng, m, S, A):
-    """Draw costs that are plain, whole, of a few values, or equal in all actions of a state."""
-    kind = rng.integers(4)
-    costs = rng.random((m + 1, S, A))
-    if kind == 1:
-        costs = rng.integers(0, 3, size=costs.shape).astype(float)
-    elif kind == 2:
-        costs = rng.choice([0.0, 0.25, 0.5, 1.0], size=costs.shape)
-    elif kind == 3:
-        costs[:] = costs[:, :, :1].round(2)
-    return costs
-
-
-def some_rows(rng, S, A, kind=None):
-    """Draw transitions: full, of two successors, or deterministic."""
-    kind = rng.integers(3) if kind is None else kind
-    if kind == 0:
-        return rng.dirichlet(np.ones(S), size=S * A)
-    P = np.zeros((S * A, S))
-    for row in P:
-        targets = rng.choice(S, size=1 if kind == 2 else min(2, S), replace=False)
-        row[targets] = rng.choice([0.5, 0.25]) if targets.size == 2 else 1.0
-        row[targets[0]] += 1.0 - row.sum()
-    return P
-
-
-def start_of(rng, S):
-    """Draw an initial state or an initial distribution."""
-    if rng.random() < 0.6:
-        return int(rng.integers(S))
-    start = rng.dirichlet(np.ones(S)).round(3)
-    return start / start.sum()
+    return tau.clip(-LARGEST_COST, LARGEST_COST)
 
 
 def ties(rng):
@@ -357,6 +312,6 @@ FAMILIES = {
     one.__name__: one
     for one in (
         ties, masked, magnitudes, leaks, islands, traps, edge, one_state, constant, birth_death, tandem, polling,
-        two_queues, resets, restarts, posterior, coincident, nasty, larger,
+        two_queues, resets, restarts, posterior, coincident, nasty, larger, *HOSTILE,
     )
 }  # fmt: skip

@@ -26,6 +26,7 @@ from exact_attainment import is_attained
 from exact_simplex import ZERO
 from psconrl import Status
 from psconrl.planning.certificate_units import excess_units, units
+from psconrl.planning.proof_files import plain_model
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.tolerances import LARGEST_PRICES, PROVEN_EXCESS, PROVEN_GAP, PROVEN_POLICY
 
@@ -33,6 +34,7 @@ RIGHT, WITHIN, INFEASIBLE, NOT_ATTAINED = "right", "within tolerance", "rightly 
 UNPROVEN, WRONG, ESCAPED = "unproven", "WRONG", "ESCAPED"
 KINDS = (RIGHT, WITHIN, INFEASIBLE, NOT_ATTAINED, UNPROVEN, WRONG, ESCAPED)
 ROUNDING = Fraction(1, 10**12)  # times the unit of a figure: what is closer is right, not only within tolerance
+UNDERFLOW = 8 * Fraction(5e-324)  # rounding of numbers near the smallest double
 ULPS = 32 * np.finfo(float).eps  # times the costs that a policy meets: the rounding of its averages
 
 
@@ -88,8 +90,8 @@ class Judge:
 
     def _off(self, deviation, tolerance, unit):
         """Whether a deviation is beyond its tolerance; remember if it is more than rounding."""
-        self.exact &= deviation <= ROUNDING * unit
-        return deviation > Fraction(tolerance) * unit
+        self.exact &= deviation <= ROUNDING * unit + UNDERFLOW
+        return deviation > Fraction(tolerance) * unit + UNDERFLOW
 
     def _wrong(self, reason, deviation=None):
         return Verdict(WRONG, reason, "" if deviation is None else f"{float(deviation):.3g}")
@@ -137,7 +139,12 @@ class Judge:
             above = self.averages[0] - best
             if self._off(above, PROVEN_GAP, largest_gap):
                 return self._wrong("not the optimum", above)
-            if self._off(-above, PROVEN_EXCESS, self.size):
+            # At a jump of the optimum, rounding of an average decides on which side it is.
+            rounded = all(
+                x - tau <= ulps
+                for x, tau, ulps in zip(self.averages[1:], rationals(self.cmdp.thresholds), self.ulps[1:], strict=True)
+            )
+            if self._off(-above, PROVEN_EXCESS, self.size) and not rounded:
                 return self._wrong(
                     "below the optimum: thresholds are exceeded by much in units of the objective", above
                 )
@@ -174,9 +181,10 @@ class Judge:
         if self.reference is None:
             return None
         alone = [min(p[i + 1] for p in self.reference.points) for i in range(self.cmdp.n_constraints)]
+        scales = plain_model(self.cmdp).scales[1:]  # of plans that minimise one cost alone
         for i, (given, exact) in enumerate(zip(self.plan.infeasibility.alone, alone, strict=True)):
             away = abs(Fraction(float(given)) - exact)
-            if away - self.ulps[i + 1] > Fraction(PROVEN_POLICY) * self.unit[i + 1]:
+            if away - self.ulps[i + 1] > Fraction(PROVEN_POLICY) * max(self.unit[i + 1], scales[i].unit(exact)):
                 return self._wrong("explanation: the least average of a cost alone", away)
         if len(alone) == 1 and self.averages[1] - alone[0] > Fraction(PROVEN_POLICY) * self.unit[1]:
             return self._wrong("the policy of an infeasible plan has not the least excess", self.averages[1] - alone[0])

@@ -27,12 +27,14 @@ from scipy.sparse import csr_array
 
 from exact import number_of_policies
 from exact_cases import FOLDER, shrunk, write_case
-from exact_families import FAMILIES, MOST_POLICIES, drawn
+from exact_draws import MOST_POLICIES
+from exact_families import FAMILIES, drawn
 from exact_verdict import ESCAPED, KINDS, UNPROVEN, WRONG, Reference, Verdict, judged
 from psconrl import CMDP, check_proof, plan
 from psconrl.planning.proof_files import checked_proof, plain_model
 
 SECONDS = 60  # for one plan, after which it counts as an escape
+FORMS = ("dense", "sparse", "exact")  # of transitions, and dense ones planned in rational arithmetic
 
 
 class Found(NamedTuple):
@@ -69,7 +71,7 @@ def at_most(seconds):
 
 
 def in_form(cmdp: CMDP, form: str) -> CMDP:
-    """Return the model with dense or sparse transitions."""
+    """Return the model with sparse transitions if these are the form, else with dense ones."""
     P = np.asarray(cmdp.transition)
     return CMDP(
         csr_array(P) if form == "sparse" else P,
@@ -91,7 +93,7 @@ def verdict_on(cmdp: CMDP, form: str, reference) -> Verdict:
         with warnings.catch_warnings(), at_most(SECONDS):
             warnings.simplefilter("error")
             model = in_form(cmdp, form)
-            found = plan(model)
+            found = plan(model, exact=form == "exact")
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return Verdict(ESCAPED, f"{type(error).__name__} in {where.name}", str(error)[:200])
@@ -111,14 +113,14 @@ def _with_proof(model: CMDP, found, verdict: Verdict) -> Verdict:
 
 
 def explored(task) -> list[Found]:
-    """Judge the plans of one model in both forms."""
+    """Judge the plans of one model in every form."""
     family, seed = task
     cmdp = drawn(family, seed)
     if cmdp is None:
         return []
     reference = reference_of(cmdp)
     found = []
-    for form in ("dense", "sparse"):
+    for form in FORMS:
         begin = time.perf_counter()
         verdict = verdict_on(cmdp, form, reference)
         found.append(Found(family, seed, form, verdict, time.perf_counter() - begin))

@@ -106,7 +106,7 @@ def test_false_claims_are_found():
 
 
 def test_an_exception_is_a_verdict(monkeypatch):
-    def fail(_):
+    def fail(*_, **__):
         raise ZeroDivisionError("no")
 
     monkeypatch.setattr(explore_exact, "plan", fail)

@@ -222,7 +222,9 @@ def _least(
     g[inside] = lowest[components.of_state[inside]]
     lost = transit_loss(cmdp, met, components, g)
     margin = np.where(components.inside, reduced - g[:, None], np.inf)
-    least, sure = least_of(margin, rounding + EPS * np.abs(margin))
+    doubt = np.where(np.isfinite(margin), rounding + EPS * np.abs(margin), 0.0)
+    least, sure = least_of(margin, doubt)
+    least, sure = np.minimum(0.0, [least, sure - within]).tolist()  # nan if an entry is: then nothing is proven
     expected = product(cmdp.initial, g)
     summed = (g.size + 4) * EPS * product(cmdp.initial, np.abs(g))
-    return LowerBound(expected + min(0.0, least) - lost, expected + min(0.0, sure - within) - lost - summed, lost)
+    return LowerBound(expected + least - lost, expected + sure - lost - summed, lost)

@@ -1,6 +1,11 @@
 """Units in which a certificate is judged: tolerances are these units times the numbers of ``tolerances``."""
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 from psconrl.arrays import Floats
+from psconrl.check_proof.checker import EXCESS, GAP
+from psconrl.check_proof.plain_model import Scale
 from psconrl.kernels.certificates import excess_units_of, units_of
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.scaling import LARGEST_SCALED
@@ -31,3 +36,17 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
         cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, unit, MET_COSTS, ONE_DOUBLE
     )
     return allowed
+
+
+def accepted(cmdp: CMDP, averages: Sequence[Fraction], bound: Fraction) -> bool:
+    """Whether ``check_proof`` accepts averages (m+1,) and a bound on the objective as those of an optimal policy.
+
+    The units of its tolerances depend on the model alone, not on the costs that a policy meets. No average is below the
+    least cost, so that is a bound, too. All states must be reachable.
+    """
+    scales = [Scale.of(cost[cmdp.available].tolist()) for cost in cmdp.costs]
+    limits = [Fraction(tau) for tau in cmdp.thresholds.tolist()]
+    kept = all(
+        x - tau <= EXCESS * scale.unit(tau) for x, tau, scale in zip(averages[1:], limits, scales[1:], strict=True)
+    )
+    return kept and averages[0] - max(bound, scales[0].low) <= GAP * scales[0].unit(averages[0])

@@ -7,6 +7,8 @@ from psconrl.planning.tolerances import HIGHS_DEFAULT_TOL, HIGHS_LEAST_ENTRY, HI
 if TYPE_CHECKING:
     import highspy
 
+MOST_INTERIOR_STEPS = 1000  # of the interior-point method, which takes tens of them, or repeats one forever
+
 # By default HiGHS accepts errors of 1e-7; these are its tightest settings.
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
@@ -40,7 +42,7 @@ def run(program: "highspy.HighsLp") -> Any:
         (HIGHS_WIDER_TOL, {}),
         (HIGHS_WIDER_TOL, {"presolve": "off"}),
         (HIGHS_DEFAULT_TOL, {}),
-        (HIGHS_DEFAULT_TOL, {"solver": "ipm"}),
+        (HIGHS_DEFAULT_TOL, {"solver": "ipm", "ipm_iteration_limit": MOST_INTERIOR_STEPS}),
     ):
         highs = new_highs(primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance, **options)
         highs.passModel(program)

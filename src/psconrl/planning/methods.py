@@ -82,7 +82,7 @@ def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidat
             if watch.follow is None:
                 raise
             watch.interrupted()
-    prices = w / w[0] if mixture.feasible else w  # units of the objective per unit of each cost
+    prices = w / w[0] if mixture.feasible and w[0] > 0.0 else w  # units of the objective per unit of each cost
     dual = Dual(prices[1:], *mixture.proof.potential(prices), None)
     return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture", "", mixture.shares)
 

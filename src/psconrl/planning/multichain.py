@@ -25,6 +25,7 @@ import numpy as np
 from scipy.sparse import block_array, csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import policy_from_occupancy
 from psconrl.markov.structure import EndComponents
 from psconrl.model.cmdp import CMDP
@@ -53,7 +54,11 @@ def solve_multichain(problem: Problem, initial: Floats, recurrent: Ints) -> Cand
     occupancy = spread(found.x[:n], recurrent, S, A)
     occupancy /= occupancy.sum()
     departed = found.x[n : n + pairs.size]
-    visits = np.where(departed > LP_MASS, departed, 0.0) / np.where(leaving.probability > 0, leaving.probability, 1.0)
+    departed, probability = np.where(departed > LP_MASS, departed, 0.0), leaving.probability
+    with np.errstate(over="ignore"):
+        visits = departed / np.where(probability > 0, probability, 1.0)
+    if not np.isfinite(visits).all():
+        raise SolverError("a departure is so rare that doubles cannot count the visits before it")
     # Play by the occupancy; off its support, by the transient visits or towards the support.
     onward = policy_from_occupancy(spread(visits, pairs, S, A), towards(problem, occupancy), LP_MASS)
     policy = policy_from_occupancy(occupancy, onward, LP_MASS)

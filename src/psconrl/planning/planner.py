@@ -30,7 +30,7 @@ from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
 from psconrl.planning.tolerances import PROVEN_POLICY, ROUNDED_ENTRY
 from psconrl.products import product
-from psconrl.sizes import SECOND_OPINION_STATES
+from psconrl.sizes import LAST_RESORT_STATES, SECOND_OPINION_STATES
 
 # Number of times a model whose proof failed is planned again, on the scale of the costs that its policy meets.
 RESCALINGS = 2
@@ -104,7 +104,7 @@ def plan_settled(
         try:
             if exact:
                 result = asked_for(part, result)
-            elif is_open(part, result):
+            elif is_open(part, result, method) or _has_needless_excess(part, result):
                 result = settled(part, result)
         except KeyboardInterrupt:  # the plan in doubles stays
             if watch.follow is None:
@@ -186,6 +186,11 @@ def _is_least_excess(part: CMDP, infeasible: Plan) -> bool:
     largest = np.abs(np.where(part.available, part.costs[1:], 0.0)).max(axis=(1, 2))
     rounding = ROUNDED_ENTRY * product(infeasible.multipliers, largest)
     return bool(_open_excess(infeasible) <= max(PROVEN_POLICY * size, rounding))
+
+
+def _has_needless_excess(part: CMDP, found: Plan) -> bool:
+    """Whether a plan is infeasible with more than the least excess; only of models that are planned again."""
+    return not found.feasible and part.n_states <= LAST_RESORT_STATES and not _is_least_excess(part, found)
 
 
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:

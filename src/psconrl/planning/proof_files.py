@@ -14,6 +14,7 @@ import numpy as np
 
 from psconrl import check_proof
 from psconrl.arrays import Bools, Floats
+from psconrl.check_proof.plain_model import as_float
 from psconrl.errors import PolicyError, SolverError
 from psconrl.files import as_path, write_atomically
 from psconrl.kernels.occupancy import one_hot
@@ -31,7 +32,8 @@ from psconrl.planning.tolerances import PROVEN_FLOW, PROVEN_POLICY, SHARE_OF_TOL
 from psconrl.products import product
 from psconrl.sizes import EXACT_STATES
 
-REFINEMENTS = 10  # of biases: each adds the digits of one double
+SMALLEST_AVERAGE = float(np.finfo(np.float64).tiny)  # that has all digits of a double
+REFINEMENTS = 40  # of biases: each adds the 16 digits of one double, of the 632 from the largest to the smallest
 
 
 def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
@@ -43,8 +45,13 @@ def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
     model = plain_model(cmdp)
     try:
         record = checked_proof(cmdp, plan, model)
+    except SolverError as error:
+        raise PolicyError(f"the proof cannot be written: {error}") from None
     except (check_proof.RefusedError, check_proof.BadInputError) as error:
-        raise PolicyError(f"rounding spoiled the proof, which is not written: in exact arithmetic, {error}") from None
+        advice = _advice(cmdp, plan)
+        raise PolicyError(
+            f"rounding spoiled the proof, which is not written: in exact arithmetic, {error}{advice}"
+        ) from None
     text = json.dumps(record, indent=None, separators=(",", ": "), allow_nan=False)
     write_atomically(target, lambda f: f.write(text.encode()), PolicyError)
 
@@ -54,7 +61,7 @@ def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.PlainModel) -> dict[
     try:
         record = proof_of(cmdp, plan, model)
         check_proof.check(model, record)
-    except (check_proof.RefusedError, check_proof.BadInputError):
+    except (check_proof.RefusedError, check_proof.BadInputError, SolverError):
         if cmdp.n_states > EXACT_STATES:
             raise
         record = proof_of(cmdp, plan, model, in_rationals=True)
@@ -62,13 +69,22 @@ def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.PlainModel) -> dict[
     return record
 
 
+def _advice(cmdp: CMDP, plan: Any) -> str:
+    """Return what helps if averages are so small that doubles have too few digits to state them."""
+    small = [name for name, x in zip(cmdp.cost_names, plan.costs, strict=True) if 0.0 < abs(x) < SMALLEST_AVERAGE]
+    return f"; take a smaller unit for {small[0]!r}, which is below {SMALLEST_AVERAGE:.1e}" if small else ""
+
+
 def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationals: bool = False) -> dict[str, Any]:
     """Return the proof of a plan as plain data; ``model`` is the CMDP as the checker reads it."""
     certificate = plan.certificate
     if not certificate.holds or plan.status is Status.UNCERTIFIED:
         raise PolicyError(f"this plan is {plan.status.value}, so there is no proof to save")
+    if not (np.isfinite(plan.costs).all() and np.isfinite(plan.multipliers).all()):
+        raise PolicyError("averages and multipliers of the plan must be finite")
     identity = fingerprint(cmdp)
-    if plan.model not in ("", identity) or not np.array_equal(plan.thresholds, cmdp.thresholds):
+    same_size = plan.policy.shape == (cmdp.n_states, cmdp.n_actions)
+    if plan.model not in ("", identity) or not same_size or not np.array_equal(plan.thresholds, cmdp.thresholds):
         raise PolicyError("the plan was made for another model, or for other thresholds; plan this one")
     reached = cmdp.transition.reachable_from(cmdp.initial > 0)
     record: dict[str, Any] = {
@@ -81,14 +97,18 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
         "multipliers": plan.multipliers.tolist(),
         "potential": plan.potential.tolist(),
         "low_potential": plan.low_potential.tolist(),
-        **_dual_gains(cmdp, plan),
+        "gains": _dual_gains(cmdp, plan),
     }
     rationals = RationalModel.of(cmdp) if in_rationals else None
-    if in_rationals and plan.exact is not None:
-        record |= dual_record(cmdp, plan.exact, reached)
+    if rationals is not None:
+        record |= dual_record(rationals, plan, reached)
+    if record["gains"] is not None:
+        record["moves"] = _most_moves(cmdp, reached)
     checker = check_proof.Checker(model, record)
-    accurate = np.array([float(x) for x in checker.tolerances([Fraction(x) for x in plan.costs.tolist()])])
-    record["bound"] = float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
+    averages = [Fraction(x) for x in plan.costs.tolist()]
+    within = checker.tolerances(averages)
+    accurate = np.array([float(x) for x in within])
+    record["bound"] = as_float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
     shares, policies = np.ones(1), [plan.policy]
     if plan.mixture is not None:
         shares, policies = plan.mixture.shares, [one_hot(each, cmdp.n_actions) for each in plan.mixture.policies]
@@ -96,9 +116,16 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationa
         {"share": float(share)} | _policy(cmdp, policy, accurate, checker, rationals)
         for share, policy in zip(shares, policies, strict=True)
     ]
+    if rationals is not None:  # those of the plan may be off by its tolerances
+        record["averages"] = [as_float(high) for _, high in checker.mixture()]
+        averages = [Fraction(x) for x in record["averages"]]
     if certificate.flow_residual <= PROVEN_FLOW and certificate.policy_error <= PROVEN_POLICY:
         mass = plan.occupancy.ravel()
         record["occupancy"] = [[int(k), float(mass[k])] for k in np.flatnonzero(mass)]
+        try:
+            checker.check_shares(averages, within)
+        except check_proof.RefusedError:  # rounded shares may miss averages that the biases prove
+            del record["occupancy"]
     return record
 
 
@@ -115,23 +142,26 @@ def plain_model(cmdp: CMDP) -> check_proof.PlainModel:
     )  # fmt: skip
 
 
-def _dual_gains(cmdp: CMDP, plan: Any) -> dict[str, Any]:
-    """Return gains that are constant on every end component, and a bound on the number of moves between them."""
+def _dual_gains(cmdp: CMDP, plan: Any) -> list[float] | None:
+    """Return gains that are constant on every end component; None if they are equal in all states."""
     if plan.gains is None:
-        return {"gains": None}
-    met = cmdp.transition.reachable_from(cmdp.initial > 0)
+        return None
     components = find_end_components(cmdp.transition, cmdp.available)
     gains = plan.gains - product(plan.multipliers, cmdp.thresholds)
     inside = components.of_state >= 0
     least = np.full(components.number, np.inf)
     np.minimum.at(least, components.of_state[inside], gains[inside])
     gains[inside] = least[components.of_state[inside]]
-    quotient = Quotient(cmdp.transition, cmdp.available, components, met)
-    try:
-        moves = quotient.moves_from()
-    except SolverError as error:
-        raise PolicyError(f"the proof cannot be written: {error}") from None
-    return {"gains": gains.tolist(), "moves": moves[quotient.node].tolist()}
+    found: list[float] = gains.tolist()
+    return found
+
+
+def _most_moves(cmdp: CMDP, reached: Bools) -> list[float]:
+    """Return a bound on the number of moves between end components, from every state."""
+    components = find_end_components(cmdp.transition, cmdp.available)
+    quotient = Quotient(cmdp.transition, cmdp.available, components, reached)
+    found: list[float] = quotient.moves_from()[quotient.node].tolist()
+    return found
 
 
 def _policy(
@@ -174,8 +204,8 @@ def _refine(
 ) -> None:  # fmt: skip
     """Add parts to the biases of a policy until they enclose its averages well within the tolerances.
 
-    What is left of c - g + P h - h, in exact arithmetic, is evaluated as a cost, and its bias is the next part
-    (iterative refinement).
+    What is left of c - g + P h - h, in exact arithmetic, is evaluated as a cost in units of a power of two, and its
+    bias is the next part (iterative refinement).
     """
     where, plain = np.flatnonzero(states), gains.tolist()
     for _ in range(REFINEMENTS):
@@ -184,5 +214,10 @@ def _refine(
             left[i, where] = checker.left_over(found, i, where.tolist(), plain[i])
         if (np.ptp(left[:, where], axis=1) <= SHARE_OF_TOLERANCE * accurate).all():
             break
-        more = evaluate_policy(cmdp.with_costs(left[:, :, None].repeat(cmdp.n_actions, axis=2)), policy).biases
-        found["biases"].append(np.where(states, more, 0.0).tolist())
+        if not np.isfinite(left).all():  # biases beyond the range of doubles, which the checker refuses
+            break
+        unit = np.ldexp(1.0, np.frexp(np.abs(left).max())[1] - 1)
+        scaled = cmdp.with_costs((left / unit)[:, :, None].repeat(cmdp.n_actions, axis=2))
+        with np.errstate(over="ignore"):
+            more = unit * np.where(states, evaluate_policy(scaled, policy).biases, 0.0)
+        found["biases"].append(more.tolist())

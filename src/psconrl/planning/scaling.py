@@ -50,13 +50,14 @@ class Scaling(NamedTuple):
 
         A proof of infeasibility has no natural scale; its largest weight is set to 1.
         """
-        if feasible:
-            unit = float(self.scale[0])
-            multipliers = dual.multipliers * unit / self.scale[1:]
-        else:
-            raw = dual.multipliers / self.scale[1:]
-            unit = float(1.0 / raw.max()) if raw.any() else 1.0
-            multipliers = raw * unit
+        with np.errstate(over="ignore", invalid="ignore"):  # of a price that no double can hold, which proves nothing
+            if feasible:
+                unit = float(self.scale[0])
+                multipliers = dual.multipliers * unit / self.scale[1:]
+            else:
+                raw = dual.multipliers / self.scale[1:]
+                unit = float(1.0 / raw.max()) if raw.any() else 1.0
+                multipliers = raw * unit
         high, low = combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
         if dual.gains is None:
             return Dual(multipliers, high, low, None)

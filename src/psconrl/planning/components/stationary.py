@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
@@ -107,10 +108,15 @@ def _combined(part: CMDP, points: Sequence[Point], shares: Floats, occupancy: Fl
 
 
 def transient_visits(part: CMDP, actions: Ints) -> Floats:
-    """Return the mean number of visits (S,) of a deterministic policy to its transient states; zero elsewhere."""
+    """Return the mean number of visits (S,) of a deterministic policy to its transient states; zero elsewhere.
+
+    Raises ``SolverError`` if one of these states is left so rarely that doubles cannot hold the number.
+    """
     chain = chain_of(part.transition, actions)
     transient = np.flatnonzero(chain.labelled_classes()[1] < 0)
     visits = np.zeros(part.n_states)
     if transient.size:
         visits[transient] = chain.visits(transient, part.initial)
+    if not np.isfinite(visits).all():
+        raise SolverError("a transient state is visited more often than doubles can count")
     return visits

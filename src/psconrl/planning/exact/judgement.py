@@ -20,7 +20,7 @@ from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate import certificate_of
-from psconrl.planning.certificate_units import units
+from psconrl.planning.certificate_units import accepted, units
 from psconrl.planning.components.stationary import stationary
 from psconrl.planning.exact.checking import certificate_in_rationals, doubles
 from psconrl.planning.exact.evaluation import RationalChain
@@ -82,9 +82,11 @@ class Judge:
         return JudgedAverages(averages, evaluation, exact, False)
 
     def settles(self, played: JudgedAverages) -> bool:
-        """Whether what is played is proven, and has the least excess if the model is infeasible."""
-        if self.solution.feasible or not played.proof.holds:
-            return played.proof.holds
+        """Whether what is played is proven, also when it is saved; if infeasible, whether it has the least excess."""
+        if not played.proof.holds:
+            return False
+        if self.solution.feasible:
+            return accepted(self.part, played.averages, self.solution.averages[0])
         with np.errstate(all="ignore"):
             unit = fractions_of(units(self.part, played.evaluation.occupancy))
         pairs = zip(played.averages, self.solution.averages, unit, strict=True)

@@ -1,6 +1,7 @@
 """When a plan is made in rational arithmetic: if doubles leave its proof open, or if the user asks for it."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -8,10 +9,10 @@ from psconrl.errors import ConfigError, SolverError
 from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import certificate_of
-from psconrl.planning.certificate_units import units
+from psconrl.planning.certificate import EPS, certificate_of
+from psconrl.planning.certificate_units import accepted, units
 from psconrl.planning.exact.judgement import joined, plan_exactly
-from psconrl.planning.methods import LP
+from psconrl.planning.methods import LP, MIXTURE
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
@@ -33,12 +34,15 @@ def need_exact_size(part: CMDP) -> None:
         )
 
 
-def is_open(part: CMDP, found: Plan) -> bool:
-    """Whether a plan in doubles lacks a proof or accurate averages, or exceeds a threshold by more than rounding."""
+def is_open(part: CMDP, found: Plan, method: str = MIXTURE) -> bool:
+    """Whether a plan in doubles lacks a proof or accurate averages, or exceeds a threshold by more than rounding.
+
+    ``method`` is the requested one: the linear program, as a reference, needs no mixture of policies.
+    """
     proof = found.certificate
-    if found.status is Status.NOT_ATTAINED:  # the linear program has no mixture of policies to certify
-        return found.method != LP and not proof.holds
-    if not proof.holds:
+    if found.status is Status.NOT_ATTAINED:
+        return method != LP
+    if not proof.holds or _cannot_be_saved(part, found):
         return True
     if proof.policy_error > DOUBTFUL_AVERAGE and not _is_accurate(part, found):
         return True
@@ -47,6 +51,16 @@ def is_open(part: CMDP, found: Plan) -> bool:
         return False
     allowed = DOUBTFUL_EXCESS * units(part, found.occupancy)[1:]
     return bool((proof.excess > allowed).any()) or hopeless(part, found) >= 0
+
+
+def _cannot_be_saved(part: CMDP, found: Plan) -> bool:
+    """Whether ``check_proof`` would refuse an optimal plan; only of models that are planned again."""
+    if found.status is not Status.OPTIMAL or part.n_states > LAST_RESORT_STATES:
+        return False
+    proof, value = found.certificate, found.certificate.upper
+    if value - proof.lower <= EPS * abs(value) and not (proof.excess > EPS * np.abs(part.thresholds)).any():
+        return False  # rounding, which is small in every unit
+    return not accepted(part, [Fraction(x) for x in found.costs.tolist()], Fraction(proof.lower))
 
 
 def _is_accurate(part: CMDP, found: Plan) -> bool:

@@ -9,23 +9,36 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Bools, Floats
-from psconrl.model.cmdp import CMDP
 from psconrl.planning.exact.evaluation import RationalChain
-from psconrl.planning.exact.exact_plan import ExactPlan
-from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of, over_one_denominator
+from psconrl.planning.exact.policy_iteration import RationalOracle
+from psconrl.planning.exact.rational_model import UNITY, ZERO, RationalModel, fractions_of, over_one_denominator
+from psconrl.planning.exact.solve import RationalDual, dual_of
+from psconrl.planning.proof import Status
 
 
-def dual_record(cmdp: CMDP, exact: ExactPlan, reached: Bools) -> dict[str, Any]:
+def dual_record(model: RationalModel, plan: Any, reached: Bools) -> dict[str, Any]:
     """Return multipliers, potential and gains, which are None if they are equal in all reachable states."""
-    priced = sum((w * tau for w, tau in zip(exact.multipliers, fractions_of(cmdp.thresholds), strict=True)), ZERO)
-    gains = [g - priced for g in exact.gains]
+    dual = _dual_of(model, plan)
+    prices = dual.weights[1:]
+    priced = sum((w * tau for w, tau in zip(prices, model.thresholds, strict=True)), ZERO)
+    gains = [g - priced for g in dual.gains]
     several = len({gains[s] for s in np.flatnonzero(reached)}) > 1
     return {
-        "multipliers": vector_record(exact.multipliers),
-        "potential": vector_record(exact.potential),
-        "low_potential": [0.0] * cmdp.n_states,
+        "multipliers": vector_record(prices),
+        "potential": vector_record(dual.potential),
+        "low_potential": [0.0] * model.n_states,
         "gains": vector_record(gains) if several else None,
     }
+
+
+def _dual_of(model: RationalModel, plan: Any) -> RationalDual:
+    """Return the dual point of a plan in rational numbers; one in doubles with the best potential for its prices."""
+    weights = [ZERO if plan.status is Status.INFEASIBLE else UNITY]
+    if plan.exact is not None:
+        return RationalDual(weights + list(plan.exact.multipliers), list(plan.exact.potential), list(plan.exact.gains))
+    weights += fractions_of(plan.multipliers)
+    oracle = RationalOracle(model)
+    return dual_of(oracle.cheapest(oracle.column(plan.policy.argmax(axis=1)), weights), weights)
 
 
 def bias_record(model: RationalModel, policy: Floats, several: bool) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A model in rational numbers: its doubles as they are, and every row with a sum of exactly one.
 
 The probability of staying in a state is one minus those of moving to others, whatever the rounded entry of the model
-is; if rounding makes those of moving exceed one, they are divided by their sum. ``check_proof`` does the same,
-and so have certificates in doubles, up to rounding: they need P h - h, a sum over the moves.
+is. If rounding makes these exceed one, they are divided by their sum, as ``check_proof`` does. Certificates in doubles
+use the former convention: they need P h - h, a sum over the moves.
 """
 
 from collections.abc import Iterable
