@@ -32,21 +32,32 @@ def stoppable_answer(program: HighsProgram) -> HighsAnswer:
 
 def _elsewhere(program: HighsProgram) -> HighsAnswer:
     """Solve a program in another process. Signals of the terminal do not reach it: it has a session of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__, str(os.getpid())],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    process = _started()
     try:
         out, trace = _wait(process, _packed(program))
     finally:
         process.kill()
         process.wait()
+        for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+            with suppress(BrokenPipeError):  # it was still being written to
+                pipe.close()
     if process.returncode != 0:
         last = " ".join(trace.decode(errors="replace").split())[-SHOWN_TRACE:]
         raise SolverError(f"the process of HiGHS ended with {process.returncode}; {last or 'it said nothing'}")
     with np.load(io.BytesIO(out)) as found:
         return HighsAnswer(str(found["status"]), found["values"], found["duals"])
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """Start this module; the process has the same modules to import, and none from the current folder."""
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+        )  # fmt: skip
+    except OSError as error:
+        raise SolverError(f"no process can be started for HiGHS ({error})") from None
 
 
 def _wait(process: subprocess.Popen[bytes], given: bytes) -> tuple[bytes, bytes]:

@@ -21,6 +21,7 @@ from psconrl.planning.highs_process import stoppable_answer
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import LP_MASS
 
+
 class Program(NamedTuple):
     """Minimise ``cost x`` over x >= 0, where ``matrix x <= right`` in the first rows and ``= right`` in the others."""
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
+from psconrl.systems.name_template import NameTemplate
 
 MOST_PRODUCT = 2**62  # combinations of values, which are numbered
 VALUE_BYTES = 64  # memory per value of a variable
@@ -88,13 +89,8 @@ class Space:
         self.size = prod(self.shape)
         if self.size > MOST_PRODUCT:
             raise ModelError(f"{what} has {self.size:.3g} combinations of values, too many to number")
-        self._shown = ", ".join(f"{name}={{{name}}}" for name in self.names) if shown is None else shown
-        try:
-            self._shown.format(**dict.fromkeys(self.names, 0))
-        except (LookupError, ValueError, AttributeError):
-            raise ModelError(
-                f"{what}_names must be a text with variables in braces, such as '{{{self.names[0]}}}'; got {shown!r}"
-            ) from None
+        given, field = {v.name: v.values for v in self.variables}, f"{what}_names"
+        self._template = NameTemplate.plain(given, field) if shown is None else NameTemplate.read(shown, given, field)
 
     def values(self, numbers: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of all variables in some combinations, given by number."""
@@ -121,8 +117,7 @@ class Space:
 
     def labels(self, numbers: Ints) -> list[str]:
         """Return combinations as texts, by default "shelf=4, coming=0"."""
-        columns = [column.tolist() for column in self.values(numbers).values()]
-        return [self._shown.format(**dict(zip(self.names, row, strict=True))) for row in zip(*columns, strict=True)]
+        return self._template.names(self.values(numbers), numbers.size)
 
     def label(self, number: int) -> dict[str, Any]:
         """Return one combination as a table of plain values."""
