@@ -1,6 +1,7 @@
 """Validation of a user's model: shapes, distributions and names, with errors that say how to fix them."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array, issparse
 from psconrl.arrays import Bools, Floats, Matrix, in_32_bits, read_only
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import ModelError, PsconrlError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.matrices import clear, expectation, first_wrong_entry
 from psconrl.model.transition import Transition
 
@@ -257,7 +259,8 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
     if broken:
         raise ModelError(f"{what} must be single lines; got {broken[0]!r}")
     if len(set(result)) != n:
-        raise ModelError(f"{what} must be distinct; {next(x for x in result if result.count(x) > 1)!r} repeats")
+        repeated = next(name for name, times in Counter(result).items() if times > 1)
+        raise ModelError(f"{what} must be distinct; {quoted(repeated)} repeats")
     return result
 
 

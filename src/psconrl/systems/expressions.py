@@ -9,6 +9,7 @@ whole arrays. Comparisons of calculated decimals allow for rounding, see ``round
 """
 
 import ast
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from typing import Any
@@ -94,6 +95,8 @@ def _checked(tree: ast.AST, text: str, depth: int = 0) -> set[str]:
     if depth > DEEPEST:
         raise ModelError(f"{text[:60]!r}... has more than {DEEPEST} nesting levels")
     match tree:
+        case ast.Constant(value=int() as number) if number > sys.float_info.max:
+            raise ModelError(f"in {text!r}: a whole number has more than {sys.float_info.max_10_exp} digits")
         case ast.Constant(value=bool() | int() | float() | str()):
             return set()
         case ast.Name(id=name):

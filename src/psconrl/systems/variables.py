@@ -39,11 +39,11 @@ class Variable:
         if isinstance(values, Sized):
             number = _length(values)
             need(VALUE_BYTES * number, f"{name!r} with {number:.3g} values", ModelError)
-        listed = list(values)
+        listed = values if isinstance(values, range) else list(values)
         if not listed:
             raise ModelError(f"{name!r} must have at least one value")
         try:
-            array = np.array(listed)
+            array = np.arange(listed.start, listed.stop, listed.step) if isinstance(listed, range) else np.array(listed)
         except (ValueError, TypeError, OverflowError):
             array = np.array(listed, dtype=object)
         if array.dtype.kind == "b":
@@ -52,7 +52,7 @@ class Variable:
             raise ModelError(f"the values of {name!r} must be numbers, or texts; got {listed[:3]!r}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelError(f"the values of {name!r} must be finite")
-        if np.unique(array).size != array.size:
+        if not isinstance(listed, range) and np.unique(array).size != array.size:
             raise ModelError(f"the values of {name!r} must differ from each other")
         return cls(name, array)
 
@@ -94,15 +94,20 @@ class Space:
 
     def values(self, numbers: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of all variables in some combinations, given by number."""
-        places = np.unravel_index(numbers, self.shape)
-        return {v.name: v.values[place] for v, place in zip(self.variables, places, strict=True)}
+        rest, found = numbers, []
+        for variable in reversed(self.variables):  # np.unravel_index takes 32 variables, or 64
+            rest, place = np.divmod(rest, len(variable))
+            found.append((variable.name, variable.values[place]))
+        return dict(reversed(found))
 
     def numbers(self, values: Mapping[str, Any]) -> tuple[Ints, Bools]:
         """Return the numbers of some combinations, and which of them are in the space; others have any number."""
         places = np.broadcast_arrays(*(v.index(values[v.name]) for v in self.variables))
         inside = np.logical_and.reduce([place >= 0 for place in places])
-        numbers = np.ravel_multi_index([np.maximum(place, 0) for place in places], self.shape)
-        return np.asarray(numbers, dtype=np.int64), np.asarray(inside)
+        numbers = np.zeros(places[0].shape, dtype=np.int64)
+        for place, size in zip(places, self.shape, strict=True):
+            numbers = numbers * size + np.maximum(place, 0)
+        return np.asarray(numbers), np.asarray(inside)
 
     def number(self, values: Mapping[str, Any], what: str) -> int:
         """Return the number of one combination; raise an error if it is not in the space."""
