@@ -258,6 +258,10 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
     broken = [name for name in result if len(name.splitlines()) > 1]
     if broken:
         raise ModelError(f"{what} must be single lines; got {broken[0]!r}")
+    try:
+        "".join(result).encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(f"{what}: {quoted(error.object[error.start])} is no character that a file can hold") from None
     if len(set(result)) != n:
         repeated = next(name for name, times in Counter(result).items() if times > 1)
         raise ModelError(f"{what} must be distinct; {quoted(repeated)} repeats")

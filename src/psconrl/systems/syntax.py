@@ -19,7 +19,8 @@ from fractions import Fraction
 from psconrl.errors import ModelError
 
 DEEPEST_TREE = 100  # nesting levels of a syntax tree: a sum has one for every term
-LARGEST_POWER = 64  # of numbers that are calculated exactly
+LARGEST_POWER = 64  # of numbers that are calculated exactly,
+MOST_BITS = 100_000  # and the size of such a power: the range of doubles, to this power
 BEFORE_OPERANDS = ("not", "True", "False", "None", "lambda", "await")  # keywords with which an operand can begin
 
 
@@ -75,7 +76,8 @@ def _calculated(a: Fraction, op: ast.operator, b: Fraction) -> Fraction | None:
         case ast.Div() if b:
             return a / b
         case ast.Pow() if b.denominator == 1 and abs(b) <= LARGEST_POWER and (a or b >= 0):
-            return Fraction(a ** int(b))
+            bits = max(a.numerator.bit_length(), a.denominator.bit_length())
+            return Fraction(a ** int(b)) if bits * abs(b) <= MOST_BITS else None
     return None
 
 
