@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.errors import StoreError
+from psconrl.escaping import quoted
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
 
@@ -109,9 +110,9 @@ class Store:
         """Open a file for a sweep, creating it if missing. A second writer at the same time gets an error at once."""
         target = Path(path)
         if target.is_dir():
-            raise StoreError(f"{str(path)!r}: is a folder; give the name of a file")
+            raise StoreError(f"{quoted(str(path))}: is a folder; give the name of a file")
         if not target.parent.is_dir():
-            raise StoreError(f"{target}: folder {str(target.parent)!r} does not exist")
+            raise StoreError(f"{target}: folder {quoted(str(target.parent))} does not exist")
         with _only_writer(target):
             _create_if_empty(target)
             store = Writer(target)
@@ -241,7 +242,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if "trigger" in kinds.values() or not tables.issuperset(TABLES):
         raise StoreError(f"{path}: damaged: it must have the tables {', '.join(TABLES)}, and no triggers")
     if not str(meta.get("schema", "")).isdecimal():
-        raise StoreError(f"{path}: damaged (its schema is {meta.get('schema')!r})")
+        raise StoreError(f"{path}: damaged (its schema is {quoted(meta.get('schema'))})")
     if int(meta["schema"]) > SCHEMA_VERSION:
         raise StoreError(f"{path}: was written by a newer psconrl (schema {meta['schema']}); update psconrl")
 

@@ -257,7 +257,7 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
         raise ModelError(f"{what} must have length {n}; got {len(result)}")
     broken = [name for name in result if len(name.splitlines()) > 1]
     if broken:
-        raise ModelError(f"{what} must be single lines; got {broken[0]!r}")
+        raise ModelError(f"{what} must be single lines; got {quoted(broken[0])}")
     try:
         "".join(result).encode()
     except UnicodeEncodeError as error:
@@ -271,7 +271,7 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
 def read_at_least(at_least: Any, cost_names: tuple[str, ...]) -> frozenset[str]:
     """Return the names of the costs that are negated quantities, kept at or above a threshold."""
     if isinstance(at_least, str) or not isinstance(at_least, Iterable):
-        raise ModelError(f"at_least must be a list of names of costs; got {at_least!r}")
+        raise ModelError(f"at_least must be a list of names of costs; got {quoted(at_least)}")
     given = [str(name) for name in at_least]
     for name in given:
         if name not in cost_names[1:]:
@@ -288,7 +288,7 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...], at_least: froz
                 raise ModelError(unknown_name("constrained cost", name, cost_names[1:]))
         missing = [name for name in cost_names[1:] if name not in thresholds]
         if missing:
-            raise ModelError(f"thresholds must cover every constrained cost; {missing[0]!r} is missing")
+            raise ModelError(f"thresholds must cover every constrained cost; {quoted(missing[0])} is missing")
         given = as_floats([thresholds[name] for name in cost_names[1:]], "thresholds")
         thresholds = given * np.array([-1.0 if name in at_least else 1.0 for name in cost_names[1:]])
     tau = np.atleast_1d(as_floats(thresholds, "thresholds")).copy()
@@ -307,7 +307,7 @@ def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
     """Return the initial distribution, from a state (index or name) or a distribution."""
     if isinstance(initial, str):
         if names is None:
-            raise ModelError(f"initial must be an index, as the states have no names; got {initial!r}")
+            raise ModelError(f"initial must be an index, as the states have no names; got {quoted(initial)}")
         if initial not in names:
             raise ModelError(unknown_name("initial state", initial, names))
         initial = names.index(initial)

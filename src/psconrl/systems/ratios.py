@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.escaping import quoted
 from psconrl.model.units import Units
 from psconrl.systems.cost_tables import CostTables
 from psconrl.systems.limits import Statement
@@ -85,4 +86,4 @@ def ratio_limits(statement: Statement, units: Units) -> Iterator[tuple[RatioLimi
             if quantity.denominator is not None:
                 percent = is_percentage(quantity, [number], units)
                 own = RatioLimit(row, requirement.name, number, percent)
-                yield own, LinearLimit(f"what {requirement.name!r} is divided by", quantity.denominator.terms)
+                yield own, LinearLimit(f"what {quoted(requirement.name)} is divided by", quantity.denominator.terms)

@@ -17,6 +17,7 @@ from decimal import Decimal, DecimalException
 from fractions import Fraction
 
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 
 DEEPEST_TREE = 100  # nesting levels of a syntax tree: a sum has one for every term
 LARGEST_POWER = 64  # of numbers that are calculated exactly,
@@ -33,7 +34,7 @@ def parsed(text: str) -> ast.expr:
     while level:
         level, depth = [part for one in level for part in ast.iter_child_nodes(one)], depth + 1
         if depth > DEEPEST_TREE:
-            raise ModelError(f"{stripped[:60]!r}... has more than {DEEPEST_TREE} terms or nesting levels")
+            raise ModelError(f"{quoted(stripped[:60])}... has more than {DEEPEST_TREE} terms or nesting levels")
     return tree
 
 
@@ -106,7 +107,7 @@ def _without_percentages(text: str) -> str:
             continue
         if _begins_operand(following):
             raise ModelError(
-                f"in {text!r}: after a number, as in '{number.string} %', % means percent; for a remainder write "
+                f"in {quoted(text)}: after a number, as in '{number.string} %', % means percent; for a remainder write "
                 f"({number.string}) % {following.string}"
             )
         first, last = (begins[row - 1] + column for row, column in (number.start, sign.end))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.name_template import NameTemplate
 
 MOST_PRODUCT = 2**62  # combinations of values, which are numbered
@@ -30,18 +31,18 @@ class Variable:
     def of(cls, name: str, values: Any) -> "Variable":
         """Return a variable; ``values`` may be a range, any list of numbers or texts, or a number n for 0 to n - 1."""
         if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
-            raise ModelError(f"a variable needs a name such as 'shelf'; got {name!r}")
+            raise ModelError(f"a variable needs a name such as 'shelf'; got {quoted(name)}")
         if isinstance(values, int) and not isinstance(values, bool):
             values = range(values)
         is_scalar = isinstance(values, np.ndarray) and values.ndim == 0
         if isinstance(values, str) or is_scalar or not isinstance(values, Iterable):
-            raise ModelError(f"{name!r} must have a list of values, such as range(9); got {values!r}")
+            raise ModelError(f"{quoted(name)} must have a list of values, such as range(9); got {quoted(values)}")
         if isinstance(values, Sized):
             number = _length(values)
-            need(VALUE_BYTES * number, f"{name!r} with {number:.3g} values", ModelError)
+            need(VALUE_BYTES * number, f"{quoted(name)} with {number:.3g} values", ModelError)
         listed = values if isinstance(values, range) else list(values)
         if not listed:
-            raise ModelError(f"{name!r} must have at least one value")
+            raise ModelError(f"{quoted(name)} must have at least one value")
         try:
             array = np.arange(listed.start, listed.stop, listed.step) if isinstance(listed, range) else np.array(listed)
         except (ValueError, TypeError, OverflowError):
@@ -49,11 +50,11 @@ class Variable:
         if array.dtype.kind == "b":
             array = array.astype(np.int64)
         if array.ndim != 1 or array.dtype.kind not in "iufU" or (array.dtype.kind == "U") != isinstance(listed[0], str):
-            raise ModelError(f"the values of {name!r} must be numbers, or texts; got {listed[:3]!r}")
+            raise ModelError(f"the values of {quoted(name)} must be numbers, or texts; got {quoted(listed[:3])}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelError(f"the values of {name!r} must be finite")
+            raise ModelError(f"the values of {quoted(name)} must be finite")
         if not isinstance(listed, range) and np.unique(array).size != array.size:
-            raise ModelError(f"the values of {name!r} must differ from each other")
+            raise ModelError(f"the values of {quoted(name)} must differ from each other")
         return cls(name, array)
 
     @cached_property
@@ -112,12 +113,12 @@ class Space:
     def number(self, values: Mapping[str, Any], what: str) -> int:
         """Return the number of one combination; raise an error if it is not in the space."""
         if not isinstance(values, Mapping) or set(values) != set(self.names):
-            raise ModelError(f"{what} must give a value to each of {', '.join(self.names)}; got {values!r}")
+            raise ModelError(f"{what} must give a value to each of {', '.join(self.names)}; got {quoted(values)}")
         for variable in self.variables:
             value = values[variable.name]
             if not _is_single(value) or variable.index(value) < 0:
                 shown = ", ".join(map(str, variable.values[:6])) + (", ..." if len(variable) > 6 else "")
-                raise ModelError(f"{what}: {variable.name!r} has the values {shown}; got {value!r}")
+                raise ModelError(f"{what}: {quoted(variable.name)} has the values {shown}; got {quoted(value)}")
         return int(self.numbers(values)[0])
 
     def labels(self, numbers: Ints) -> list[str]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseView, NoiseViews, noise_names
 from psconrl.learning.posterior.seen_noise import SeenNoise
@@ -205,7 +206,7 @@ class NoiseSightings:
                 row = SightedRow(int(context), tuple(map(int, rest[: int(n)])), tuple(map(int, rest[int(n) :])))
                 damaged = min(row.values, default=0 if self._of_events else -1) < 0
                 if damaged or row in self._places[name]:
-                    raise AgentError(f"the rows of {name!r} are damaged")
+                    raise AgentError(f"the rows of {quoted(name)} are damaged")
                 self._place(name, row)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AdviceWarning, AgentError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.denominators import Denominators
@@ -65,7 +66,9 @@ class Structured(Belief):
         if surprise not in (WARN, ROWS):
             raise AgentError(unknown_name("surprise", surprise, (WARN, ROWS)))
         if not isinstance(structure, Structure | dict):
-            raise AgentError(f"structure must be that of a System, as in Structured(shop.structure); got {structure!r}")
+            raise AgentError(
+                f"structure must be that of a System, as in Structured(shop.structure); got {quoted(structure)}"
+            )
         self._structure = structure if isinstance(structure, Structure) else Structure.from_dict(structure)
         self.structure = self._structure.to_dict()
         self.vocabulary = Vocabulary.from_dict(words) if isinstance(words, dict) else words

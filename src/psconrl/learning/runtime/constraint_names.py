@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, saved_floats
 from psconrl.model.validation import frozen
 
@@ -59,7 +60,7 @@ class NamedThresholds:
         ordered = self._by_name(given) if isinstance(given, Mapping) else given
         new = np.atleast_1d(as_costs(ordered, "thresholds"))
         if new.shape != self.values.shape:
-            raise AgentError(f"thresholds must be {self.values.size} finite numbers; got {ordered!r}")
+            raise AgentError(f"thresholds must be {self.values.size} finite numbers; got {quoted(ordered)}")
         return new.copy()
 
     def _by_name(self, given: Mapping[str, float]) -> list[Any]:
@@ -67,7 +68,7 @@ class NamedThresholds:
             raise AgentError(
                 f"this agent does not know the names of its constraints; give {self.values.size} thresholds in their "
                 "order, such as model.with_thresholds({...}).thresholds, or make it with "
-                f"thresholds={{name: number, ...}}; got {dict(given)!r}"
+                f"thresholds={{name: number, ...}}; got {quoted(dict(given))}"
             )
         return self.names.values(given, self.values)
 

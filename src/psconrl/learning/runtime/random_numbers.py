@@ -6,6 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 
 BLOCK = 4096
 
@@ -58,7 +59,7 @@ def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSeq
     try:
         plan, act = np.random.SeedSequence(seed).spawn(2)
     except (TypeError, ValueError):
-        raise AgentError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
+        raise AgentError(f"seed must be a whole number from 0 on, or several; got {quoted(seed)}") from None
     return plan, act
 
 
