@@ -27,7 +27,7 @@ CASES = {
     "plan, network, 40,000 states": ("m = psconrl.load('network', side=200)", "psconrl.plan(m)", 8.0),
     "exact plan, 300 states": ("m = models.sparse_random(300)", "psconrl.plan(m, exact=True)", 5.0),
     "model of a system, 40,000 states": (
-        "s = psconrl.load_system('network', side=200)", "s.model(); s.state_names", 1.0,
+        "from psconrl.envs.network import network_system", "network_system(200).model()", 1.0,
     ),
 }  # fmt: skip
 CHILD = """

@@ -113,14 +113,14 @@ def interrupt_first(program):
 
 def test_a_process_that_fails_is_an_error_of_the_solver(program, elsewhere, monkeypatch):
     monkeypatch.setattr(highs_process, "_packed", lambda program: b"no program")
-    with pytest.raises(SolverError, match="^the process of HiGHS ended with 1; .*pickle"):
+    with pytest.raises(SolverError, match=r"^the process of HiGHS ended with 1; .*pickle"):
         stoppable_answer(program)
 
 
 def test_a_process_that_does_not_listen_is_an_error_of_the_solver(program, elsewhere, monkeypatch):
     monkeypatch.setattr(highs_process, "__name__", "no_such_module")
     monkeypatch.setattr(highs_process, "_packed", lambda program: bytes(10**7))
-    with pytest.raises(SolverError, match="ended with 1; .*No module named no_such_module"):
+    with pytest.raises(SolverError, match=r"ended with 1; .*No module named no_such_module"):
         stoppable_answer(program)
 
 

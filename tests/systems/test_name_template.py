@@ -61,6 +61,15 @@ def test_the_memory_of_names_is_not_underrated(text):
             template.names(columns, n)
 
 
+def test_the_longest_number_need_not_be_the_largest():
+    """A third takes 18 characters, although zero and one take three."""
+    template = NameTemplate.read("{level}" * 100, {"level": np.array([0.0, 1 / 3, 1.0])}, "state_names")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PSCONRL_MEMORY_GB", "1.8e-6")
+        with pytest.raises(ModelError, match="a list of 1 state_names takes"):
+            template.names({"level": np.array([1 / 3])}, 1)
+
+
 def test_a_list_of_short_names_is_rated_as_short():
     """A million names of ten characters fit into less than .2 GB."""
     many = NameTemplate.read("{n:9}!", {"n": np.arange(3)}, "state_names")
