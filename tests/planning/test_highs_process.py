@@ -15,7 +15,7 @@ import psconrl
 from models import random_cmdp
 from psconrl.errors import SolverError
 from psconrl.planning import highs_process
-from psconrl.planning.highs import HighsProgram, answer
+from psconrl.planning.highs import HighsProgram, highs_answer
 from psconrl.planning.highs_process import stoppable_answer
 from psconrl.planning.lp import occupancy_program
 from psconrl.planning.problem import Problem
@@ -61,7 +61,7 @@ def elsewhere(monkeypatch):
 
 
 def test_the_answer_has_the_same_bits(program, elsewhere):
-    here, there = answer(program), stoppable_answer(program)
+    here, there = highs_answer(program), stoppable_answer(program)
     assert len(elsewhere) == 1
     assert here.status == there.status == "kOptimal"
     assert np.array_equal(here.values, there.values)

@@ -90,7 +90,7 @@ def run(program: "highspy.HighsLp") -> Any:
     return highs
 
 
-def answer(program: HighsProgram) -> HighsAnswer:
+def highs_answer(program: HighsProgram) -> HighsAnswer:
     """Solve a program by ``run``."""
     highs = run(program.highs())
     solution = highs.getSolution()

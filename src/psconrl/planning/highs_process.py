@@ -16,7 +16,7 @@ from contextlib import suppress
 import numpy as np
 
 from psconrl.errors import SolverError
-from psconrl.planning.highs import HighsAnswer, HighsProgram, answer
+from psconrl.planning.highs import HighsAnswer, HighsProgram, highs_answer
 from psconrl.sizes import LP_HERE
 
 POLL_SECONDS = 0.1  # between looks for Ctrl-C, on systems where waiting for a process cannot be interrupted
@@ -27,7 +27,7 @@ SHOWN_TRACE = 200  # characters of what a process that failed had to say
 def stoppable_answer(program: HighsProgram) -> HighsAnswer:
     """Solve a program; Ctrl-C raises KeyboardInterrupt at once, and nothing goes on."""
     hears_ctrl_c = threading.current_thread() is threading.main_thread()
-    return _elsewhere(program) if hears_ctrl_c and program.work > LP_HERE else answer(program)
+    return _elsewhere(program) if hears_ctrl_c and program.work > LP_HERE else highs_answer(program)
 
 
 def _elsewhere(program: HighsProgram) -> HighsAnswer:
@@ -83,15 +83,15 @@ def _end_with(asking: int) -> None:
     os._exit(1)
 
 
-def main() -> None:
+def solve_for_caller() -> None:
     """Solve the program that comes in, and write the answer out; run by ``stoppable_answer``."""
     threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever HiGHS prints is no part of the answer
         with np.load(io.BytesIO(sys.stdin.buffer.read())) as given:
             program = HighsProgram(**given)
-        out.write(_packed(answer(program)))
+        out.write(_packed(highs_answer(program)))
 
 
 if __name__ == "__main__":
-    main()
+    solve_for_caller()

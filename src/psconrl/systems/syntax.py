@@ -21,7 +21,7 @@ from psconrl.escaping import quoted
 
 DEEPEST_TREE = 100  # nesting levels of a syntax tree: a sum has one for every term
 LARGEST_POWER = 64  # of numbers that are calculated exactly,
-MOST_BITS = 100_000  # and the size of such a power: the range of doubles, to this power
+MOST_POWER_BITS = 100_000  # and the size of such a power: the range of doubles, to this power
 BEFORE_OPERANDS = ("not", "True", "False", "None", "lambda", "await")  # keywords with which an operand can begin
 
 
@@ -78,7 +78,7 @@ def _calculated(a: Fraction, op: ast.operator, b: Fraction) -> Fraction | None:
             return a / b
         case ast.Pow() if b.denominator == 1 and abs(b) <= LARGEST_POWER and (a or b >= 0):
             bits = max(a.numerator.bit_length(), a.denominator.bit_length())
-            return Fraction(a ** int(b)) if bits * abs(b) <= MOST_BITS else None
+            return Fraction(a ** int(b)) if bits * abs(b) <= MOST_POWER_BITS else None
     return None
 
 
