@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from psconrl.escaping import printable, quoted, shortened
 
 LONGEST_NAME = 200  # characters of a name for which the nearest known one is sought
-MOST_MESSAGE = 1000  # characters; what is wrong stands at the beginning, and what to do next at the end
+MOST_MESSAGE = 2000  # characters; what is wrong stands at the beginning, and what to do next at the end
 
 
 class PsconrlError(Exception):

@@ -55,7 +55,7 @@ for argument in sys.argv[1:]:
         readers[reader](path)
         print("read", path)
     except psconrl.PsconrlError as error:
-        assert len(str(error)) <= 1000 and str(error).isprintable() and "MemoryError" not in str(error), str(error)
+        assert len(str(error)) <= 2000 and str(error).isprintable() and "MemoryError" not in str(error), str(error)
         print(time.process_time() - begun, str(error))
 """
 

@@ -32,7 +32,7 @@ class HighsProgram(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Rows times entries: in proportion to this, and to the number of iterations, HiGHS takes its time."""
+        """Rows times entries: a rough measure of the time that HiGHS takes."""
         return int(self.lower.size) * int(self.value.size)
 
     def highs(self) -> "highspy.HighsLp":
