@@ -173,13 +173,13 @@ def _check_values(data: Mapping[str, Any], where: str) -> None:
         raise ConfigError(f"{where} {unknown_name('emission', data['emission'], EMISSIONS)}")
     probe = data.get("probe")
     if probe is not None and (len(probe) != 3 or not all(is_whole(k) and k >= 0 for k in probe)):
-        raise ConfigError(f"{where} probe must be [state, action, next state]; got {probe}")
+        raise ConfigError(f"{where} probe must be [state, action, next state]; got {quoted(probe)}")
     for costs in data.get("costs", ()):
         if not isinstance(costs, str) or costs not in COSTS_SUFFIX:
             raise ConfigError(f"{where} {unknown_name('costs', costs, COSTS_SUFFIX)}")
     if not data.get("costs", [KNOWN]) or len(set(data.get("costs", ()))) < len(data.get("costs", ())):
         kinds = ", ".join(COSTS_SUFFIX)
-        raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {data['costs']}")
+        raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {quoted(data['costs'])}")
 
 
 def _labels(

@@ -45,9 +45,11 @@ class NameTemplate:
 
     def __init__(self, pieces: Iterable[str | Field], values: Values, what: str) -> None:
         self._pieces, self._what = tuple(pieces), what
-        parts = [piece if isinstance(piece, str) else values[piece.name] for piece in self._pieces]
-        lengths = (len(p) if isinstance(p, str) else _longest(values[p.name], p.form) for p in self._pieces)
-        self._bytes = NAME_BYTES + sum(lengths) * (1 if all(map(_is_ascii, parts)) else WIDEST_CHARACTER)
+        texts = [piece for piece in self._pieces if isinstance(piece, str)]
+        fields = [(values[piece.name], piece.form) for piece in self._pieces if isinstance(piece, Field)]
+        longest = sum(map(len, texts)) + sum(_longest(shown, form) for shown, form in fields)
+        is_ascii = all(map(str.isascii, texts)) and all(_is_ascii(shown) for shown, _ in fields)
+        self._bytes = NAME_BYTES + longest * (1 if is_ascii else WIDEST_CHARACTER)
 
     @classmethod
     def plain(cls, values: Values, what: str) -> "NameTemplate":
@@ -109,7 +111,5 @@ def _longest(values: NDArray[Any], form: str) -> int:
     return ends if values.dtype.kind != "f" or form.endswith("f") else max(ends, FLOAT_LENGTH)
 
 
-def _is_ascii(part: str | NDArray[Any]) -> bool:
-    if isinstance(part, str):
-        return part.isascii()
-    return part.dtype.kind != "U" or all(map(str.isascii, part.tolist()))
+def _is_ascii(values: NDArray[Any]) -> bool:
+    return values.dtype.kind != "U" or all(map(str.isascii, values.tolist()))
