@@ -48,7 +48,7 @@ class RewardComponents:
         except (TypeError, ValueError):
             self._signs = np.array([np.nan])
         if not np.isfinite(self._signs).all() or not self._signs.all():
-            raise ModelError(f"costs must have a sign for every component, 1 or -1; got {dict(signs)}")
+            raise ModelError(f"costs must have a sign for every component, 1 or -1; got {quoted(dict(signs))}")
         if len(set(self.costs)) < len(self.costs):
             raise ModelError(f"costs name a component twice: {list(signs)}")
 

@@ -317,7 +317,7 @@ class CMDP:
         """Return the model on a closed set of states, which must contain the support of the initial distribution."""
         states = np.asarray(states, dtype=np.int64)
         if ((states < 0) | (states >= self.n_states)).any():
-            raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {states.tolist()}")
+            raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {quoted(states.tolist())}")
         pairs = self.transition.pairs_of(states)
         outside = np.ones(self.n_states)
         outside[states] = 0.0

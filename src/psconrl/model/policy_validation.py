@@ -39,7 +39,7 @@ def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
     wrong = ~(np.isfinite(pi).all(axis=1) & (pi >= 0).all(axis=1) & (abs(pi.sum(axis=1) - 1) <= POLICY_TOL))
     if wrong.any():
         s = int(wrong.argmax())
-        raise PolicyError(f"policy[{s}] must be a distribution; got {pi[s].tolist()}")
+        raise PolicyError(f"policy[{s}] must be a distribution; got {quoted(pi[s].tolist())}")
     if (pi[~cmdp.available] > 0).any():
         s, a = np.argwhere((pi > 0) & ~cmdp.available)[0]
         raise PolicyError(f"policy[{s}] plays action {quoted(cmdp.action_name(int(a)))}, which is not available there")

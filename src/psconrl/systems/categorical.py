@@ -113,7 +113,7 @@ class Categorical(Noise):
         if parameter.shape != (size,):
             raise ModelError(f"{kind}: {size} probabilities are needed; got {parameter.size}")
         if not ((parameter >= 0) & np.isfinite(parameter)).all() or abs(parameter.sum() - 1.0) > PROBABILITY_SUM_TOL:
-            raise ModelError(f"{kind}: probabilities must sum to 1; got {parameter.tolist()}")
+            raise ModelError(f"{kind}: probabilities must sum to 1; got {quoted(parameter.tolist())}")
         return parameter
 
     def checked_arguments(self, arguments: Arguments) -> Arguments:

@@ -241,7 +241,7 @@ def read_noise(noise: Any) -> dict[str, Noise]:
             )
         found[full_name(name)] = given
     if len(found) < len(noise):
-        raise ModelError(f"two noises have the same name; got {', '.join(map(repr, noise))}")
+        raise ModelError(f"two noises have the same name; got {quoted(list(noise))}")
     return found
 
 

@@ -241,7 +241,7 @@ class SafeStart(SystemAgent):
         if (limits <= self._promised).any():
             raise AgentError(
                 f"thresholds must stay above what the baseline is known to keep, {self._promised.tolist()}; "
-                f"got {limits.tolist()}. A safe agent for these needs another baseline"
+                f"got {quoted(limits.tolist())}. A safe agent for these needs another baseline"
             )
         return limits
 

@@ -28,7 +28,7 @@ class ConstraintNames(NamedTuple):
         given = tuple(names)
         wrong = [name for name in given if not isinstance(name, str)]
         if wrong or len(set(given)) < len(given):
-            raise AgentError(f"the names of thresholds must be text, all different; got {list(given)}")
+            raise AgentError(f"the names of thresholds must be text, all different; got {quoted(list(given))}")
         return cls(given, frozenset(at_least) & frozenset(given))
 
     def values(self, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
