@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from psconrl.escaping import printable, quoted, shortened
 
 LONGEST_NAME = 200  # characters of a name for which the nearest known one is sought
-MOST_KNOWN = 600  # characters of the names that are known
+KNOWN_SHOWN = 600  # characters of the names that are known
 MOST_MESSAGE = 2000  # characters; what is wrong stands at the beginning, and what to do next at the end
 
 
@@ -82,6 +82,6 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     names = [str(k) for k in known]
     given = str(name)[:LONGEST_NAME]
     near = difflib.get_close_matches(given, names, n=1)
-    shown = shortened(", ".join(names[:8]) + (", …" if len(names) > 8 else ""), MOST_KNOWN)
+    shown = shortened(", ".join(names[:8]) + (", …" if len(names) > 8 else ""), KNOWN_SHOWN)
     hint = f"did you mean {quoted(near[0])}?" if near else f"known: {shown or 'none'}"
     return f"unknown {kind} {quoted(str(name))}; {hint}"
