@@ -39,7 +39,7 @@ class HighsPlanner(EpisodePlanner):
     def optimal(self, P: Any, costs: Any, thresholds: Any, state: int) -> Choice | None:
         problem = self._scaled(P, costs, thresholds)
         highs = new_highs(primal_feasibility_tolerance=1e-7, dual_feasibility_tolerance=1e-7, small_matrix_value=1e-9)
-        highs.passModel(occupancy_program(problem).highs())
+        highs.passModel(occupancy_program(problem).columns().highs())
         if self.basis is not None:
             highs.setBasis(self.basis)
         highs.run()

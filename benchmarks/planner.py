@@ -51,7 +51,7 @@ def objective(problem: Problem, solution: Any) -> float:
 def learning_loop(name: str, samples: int) -> list[str]:
     """Posterior samples while counts grow, each planner in a separate pass, warm-started from the previous sample."""
     problems = list(models.posterior_samples(name, samples, seed=1))
-    programs = [occupancy_program(p).highs() for p in problems]
+    programs = [occupancy_program(p).columns().highs() for p in problems]
     solve(problems[0])
     cold, warm, highs_cold, highs_warm, gaps, errors, failed = [], [], [], [], [], [], 0
     for p in problems:
@@ -103,7 +103,7 @@ def single(name: str, cmdp: psconrl.CMDP, repeats: int, highs_limit: float) -> l
     whole = statistics.median(timed(lambda: psconrl.plan(cmdp))[0] for _ in range(repeats))
     result = psconrl.plan(cmdp)
     assert result.certificate.holds, name
-    theirs, highs = highs_run(occupancy_program(problem).highs(), limit=highs_limit)
+    theirs, highs = highs_run(occupancy_program(problem).columns().highs(), limit=highs_limit)
     finished = status(highs) == "kOptimal"
     error = f"{abs(highs.getObjectiveValue() - objective(problem, solution)):.0e}" if finished else "-"
     prefix = "" if finished else ">"

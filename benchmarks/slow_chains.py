@@ -99,7 +99,7 @@ def highs(cmdp: psconrl.CMDP) -> tuple[float, str]:
     """Seconds of HiGHS, and what became of its policy."""
     problem = Problem.of(cmdp)
     solver = new_highs(**DEFAULTS, time_limit=HIGHS_SECONDS)
-    solver.passModel(occupancy_program(problem).highs())
+    solver.passModel(occupancy_program(problem).columns().highs())
     start = time.process_time()
     solver.run()
     seconds = time.process_time() - start

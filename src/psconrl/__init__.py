@@ -28,6 +28,7 @@ from psconrl.errors import (
     StoreError,
     StructureWarning,
 )
+from psconrl.escaping import quoted
 
 if TYPE_CHECKING:
     from psconrl import agents as agents
@@ -156,7 +157,7 @@ def __getattr__(name: str) -> Any:
     if name == "agents":
         return importlib.import_module("psconrl.agents")  # which makes it an attribute of this module
     if name not in _HOME:
-        raise AttributeError(f"module 'psconrl' has no attribute {name!r}")
+        raise AttributeError(f"module 'psconrl' has no attribute {quoted(name)}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value

@@ -9,6 +9,7 @@ import math
 import os
 
 from psconrl.errors import ConfigError, ModelError, PsconrlError
+from psconrl.escaping import quoted
 
 VARIABLE = "PSCONRL_MEMORY_GB"
 MEMORY_GB = 1.0  # sparse: about 5,000,000 state-action pairs of ten successors; dense: 5,000 states of 5 actions
@@ -68,7 +69,7 @@ def memory_gb() -> float:
     except ValueError:
         value = math.nan
     if not value > 0:
-        raise ConfigError(f"{VARIABLE} must be a positive number of gigabytes; got {given!r}")
+        raise ConfigError(f"{VARIABLE} must be a positive number of gigabytes; got {quoted(given)}")
     return value
 
 

@@ -3,9 +3,22 @@
 import difflib
 from collections.abc import Iterable
 
+from psconrl.escaping import printable, quoted, shortened
+
+LONGEST_NAME = 200  # characters of a name for which the nearest known one is sought
+KNOWN_SHOWN = 600  # characters of the names that are known
+MOST_MESSAGE = 2000  # characters; what is wrong stands at the beginning, and what to do next at the end
+
 
 class PsconrlError(Exception):
-    """Base class of all errors that the caller can repair; the command line turns them into exit code 2."""
+    """Base class of all errors that the caller can repair; the command line turns them into exit code 2.
+
+    Names from a file may have any length and any characters, so the message is shortened, and control characters are
+    shown as symbols.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(shortened(printable(str(message)), MOST_MESSAGE))
 
 
 class ModelError(PsconrlError, ValueError):
@@ -67,7 +80,8 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     "unknown cost 'dealy'; did you mean 'delay'?"
     """
     names = [str(k) for k in known]
-    near = difflib.get_close_matches(str(name), names, n=1)
-    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {shown or 'none'}"
-    return f"unknown {kind} {str(name)!r}; {hint}"
+    given = str(name)[:LONGEST_NAME]
+    near = difflib.get_close_matches(given, names, n=1)
+    shown = shortened(", ".join(names[:8]) + (", …" if len(names) > 8 else ""), KNOWN_SHOWN)
+    hint = f"did you mean {quoted(near[0])}?" if near else f"known: {shown or 'none'}"
+    return f"unknown {kind} {quoted(str(name))}; {hint}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from psconrl.errors import ModelError, PsconrlError
+from psconrl.escaping import quoted
 
 try:
     import fcntl
@@ -19,7 +20,7 @@ except ImportError:  # on Windows an open file cannot be removed anyway
 def as_path(path: Any, error: type[PsconrlError]) -> Path:
     """Return a ``Path`` from a path or text."""
     if not isinstance(path, str | os.PathLike):
-        raise error(f"a path must be text or a Path; got {path!r}")
+        raise error(f"a path must be text or a Path; got {quoted(path)}")
     return Path(path)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -89,7 +90,7 @@ def find_object(name: str, folder: Path | None = None) -> Any:
                 if hasattr(found, "__dict__")
                 else ""
             )
-            raise ConfigError(f"{name}: {module} has no {attribute!r}" + (f"; it has {own}" if own else ""))
+            raise ConfigError(f"{name}: {module} has no {quoted(attribute)}" + (f"; it has {own}" if own else ""))
         found = getattr(found, word)
     return found
 
@@ -112,14 +113,16 @@ def _imported(name: str, module: str, given: Path | None) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (module + ".").startswith(error.name + "."):
             raise ConfigError(
-                f"{name}: there is no module {error.name!r}, neither in {folder} nor among what is installed"
+                f"{name}: there is no module {quoted(error.name)}, neither in {folder} nor among what is installed"
             ) from None
         raise ConfigError(f"{name}: its import failed: {error}") from error
     except Exception as error:
         raise ConfigError(f"{name}: its import failed: {type(error).__name__}: {error}") from error
     origin = getattr(found, "__file__", None)
     if wanted is not None and (origin is None or Path(origin).resolve() != wanted):
-        raise ConfigError(f"{name}: another module is called {module!r} ({origin or 'built in'}); rename the file")
+        raise ConfigError(
+            f"{name}: another module is called {quoted(module)} ({origin or 'built in'}); rename the file"
+        )
     if module not in _loaded:
         _loaded[module] = _digest_of_module(module)
     return found

@@ -35,6 +35,7 @@ DOUBLE_DOUBLE_STATES = 1000  # a gap left by rounding is retried in double-doubl
 SAMPLE_DOUBLE_DOUBLE_STATES = 200  # the same for a plan of one episode, of which there are thousands in a run
 SECOND_OPINION_STATES = 2000  # models without a proof are also planned with HiGHS; beyond, it may take minutes
 MULTICHAIN_LP_STATES = 5000  # the linear program of a multichain model takes minutes beyond
+LP_HERE = 2_000_000  # rows times entries of a linear program; it takes .1 s, beyond it has a process of its own
 LAST_RESORT_STATES = 100  # models without a proof are planned in rational arithmetic: seconds; beyond, minutes
 EXACT_STATES = 500  # the same on request; products of this many machine integers are exact
 VERTEX_STATES = 1000  # randomised states are reduced by directions, which are computed from a dense system

@@ -17,7 +17,7 @@ from psconrl.errors import ConfigError, ModelError, PolicyError, PsconrlError
 from psconrl.model.exchange.conversion import to_cmdp
 from psconrl.model.exchange.drn_reader import read_drn
 from psconrl.model.exchange.drn_writer import write_drn
-from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward
+from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward, distinct
 from psconrl.model.exchange.files import read_everything, read_explicit
 from psconrl.model.exchange.goal import Goal, Limit, read_goal
 from psconrl.model.exchange.umb import read_umb, write_umb
@@ -870,3 +870,10 @@ def test_what_cannot_be_met_from_below_is_said_so():
 def test_names_of_limits_from_below_are_checked(at_least, words):
     with pytest.raises(ModelError, match=words):
         CMDP(np.ones((1, 1, 1)), np.zeros((2, 1, 1)), [0], cost_names=["cost", "served"], at_least=at_least)
+
+
+def test_copies_of_names_are_numbered():
+    names = ["a (3)", "a", "b", "a", "a", "a (2)", "a"]
+    assert distinct(names, "{} ({})") == ["a (3)", "a", "b", "a (2)", "a (4)", "a (2) (2)", "a (5)"]
+    many = 20_000  # by comparing all with all this would take hours
+    assert distinct(["a"] * many, "{}_{}") == ["a", *(f"a_{k}" for k in range(2, many + 1))]

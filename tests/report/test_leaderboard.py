@@ -20,6 +20,7 @@ from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboard, leaderboar
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
 from psconrl.report.leaderboard_tables import environments_table, markdown_page, standings_table
 from psconrl.report.priced_regret import penalised_regret, regret_at_prices
+from psconrl.report.print_table import Bold
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
 
 RUNS = 12
@@ -146,7 +147,7 @@ def test_of_few_runs_nothing_is_said():
     board = leaderboard([environment("w", *few)])
     assert all(place.not_worse is None for place in board.places["w"].values())
     assert [row[3] for row in standings_table(board, {})["rows"]] == ["-"] * 3
-    assert "**" not in str(environments_table(board)["rows"])
+    assert "Bold" not in str(environments_table(board)["rows"])
     assert "•" not in str([t.get_text() for t in leaderboard_figure({"w": board}).axes[0].texts])
 
 
@@ -171,12 +172,13 @@ def test_tables_and_pictures():
         [environment("w", *strong), environment("v", curves("uniform", 4.0, 0.0), curves("b", 1.0, 0.0))]
     )
     table = standings_table(board, {"a": "authors'"})
-    assert table["rows"][0] == ["a", "authors'", "1 [1, 1]", 1, 1, "7.7", "7.7", "7.7", "0", "0", "0", "-", "1"]
+    shown = [str(cell) for cell in table["rows"][0]]
+    assert shown == ["a", "authors'", "1 [1, 1]", "1", "1", "7.7", "7.7", "7.7", "0", "0", "0", "-", "1"]
     assert table["rows"][-1][10] == "-"
-    assert environments_table(board)["rows"][0] == ["a", "**1 [1, 1]**", ""]
+    assert environments_table(board)["rows"][0] == ["a", Bold(board.places["w"]["a"].score), ""]
     text = markdown_page({"Costs known": board}, {})
     assert "## Costs known" in text
-    assert "| b | " in text
+    assert "\n| a | **1 [1, 1]** |  |\n" in text
     figure = leaderboard_figure({"Costs known": board, "Costs learned": board})
     shown = [t.get_text() for t in figure.axes[0].texts]
     assert shown == ["7.7•", "25•", "100", "100"]

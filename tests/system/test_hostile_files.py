@@ -33,7 +33,9 @@ AGENT = np.array(
 CHILD = """
 import os, resource, sys, time
 import psconrl
+from psconrl.experiment.spec_file import read_spec
 from psconrl.model.exchange import drn_reader, umb
+from psconrl.systems import System
 psconrl.load, psconrl.Plan, psconrl.load_agent, psconrl.Simulation, psconrl.plan(psconrl.load("box"))
 has = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 resource.setrlimit(resource.RLIMIT_AS, (has + {spare} * 2**20,) * 2)
@@ -43,6 +45,8 @@ readers = {{
     "agent": psconrl.load_agent,
     "run": lambda path: psconrl.Simulation.resume(path, psconrl.load("box")),
     "exchange": lambda path: psconrl.load(path, minimise="x"),
+    "system": lambda path: System.load(path).model(),
+    "spec": lambda path: read_spec(path).jobs(),
 }}
 for argument in sys.argv[1:]:
     reader, _, path = argument.partition("=")
@@ -51,8 +55,8 @@ for argument in sys.argv[1:]:
         readers[reader](path)
         print("read", path)
     except psconrl.PsconrlError as error:
-        assert len(str(error).splitlines()) == 1 and "MemoryError" not in str(error), str(error)
-        print(time.process_time() - begun, str(error)[:300])
+        assert len(str(error)) <= 2000 and str(error).isprintable() and "MemoryError" not in str(error), str(error)
+        print(time.process_time() - begun, str(error))
 """
 
 

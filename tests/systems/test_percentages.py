@@ -159,3 +159,10 @@ def test_random_remainders_of_whole_numbers():
     for _ in range(300):
         a, b, c = draw.randint(-50, 50), draw.randint(1, 20), draw.randint(1, 9)
         assert limit(f"d <= ({a}) % {b} + {c}%").high == pytest.approx(a % b + c / 100)
+
+
+def test_powers_of_numbers_are_exact_while_they_are_short():
+    assert exact(parsed("((2**64)**64)**24")) == 2 ** (64 * 64 * 24)
+    assert exact(parsed("((2**64)**64)**-24")) == Fraction(1, 2 ** (64 * 64 * 24))
+    for text in ("((2**64)**64)**25", "((0.5**64)**64)**25", "((2**64)**64)**-25", "((((9**64)**64)**64)**64)**64"):
+        assert exact(parsed(text)) is None

@@ -12,6 +12,7 @@ from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_wi
 from psconrl.cli.options import output_path, words
 from psconrl.cli.render import console, show_table
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.board_protocol import Entry, Plays, board_plays, find_entry, tuning_plays
 from psconrl.experiment.sent_code import placed
 from psconrl.experiment.store import Store
@@ -143,7 +144,7 @@ def _grid(grid: str) -> tuple[str, list[float]]:
     ((option, values),) = words("--grid", (grid,)).items()
     numbers = values if isinstance(values, list) else [values]
     if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers):
-        raise ConfigError(f"--grid: the values of {option} must be numbers; got {grid!r}")
+        raise ConfigError(f"--grid: the values of {option} must be numbers; got {quoted(grid)}")
     return option, numbers
 
 

@@ -13,6 +13,7 @@ from psconrl.cli import INTERRUPTED
 from psconrl.cli.render import console
 from psconrl.cli.signals import end_politely
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.executors import MOST_WORKERS
 from psconrl.experiment.export import FORMATS, export_tables
 from psconrl.experiment.job import Job
@@ -60,7 +61,7 @@ def sweep_command(spec: str, out: str, quick: bool, workers: int | None, executo
 def report_command(results: str, out: str) -> None:
     """Write one self-contained page from RESULTS: interactive curves, tables, maps, provenance. It works offline."""
     if Path(out).suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"--out: {out!r} must end in .html")
+        raise ConfigError(f"--out: {quoted(out)} must end in .html")
     console().print(Text(f"Page: {write_page(results, Path(out))}"))
 
 

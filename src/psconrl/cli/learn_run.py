@@ -14,6 +14,7 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_structure
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, model_of
 from psconrl.experiment.prior_knowledge import SAID_BY, Knowledge
 from psconrl.learning.recipe import RESERVED
@@ -183,11 +184,11 @@ def _save_path(path: str | None, resumed: str | None = None) -> Path | None:
     if path is None:
         return None
     if not Path(path).parent.is_dir():
-        raise ConfigError(f"--save: folder {str(Path(path).parent)!r} does not exist")
+        raise ConfigError(f"--save: folder {quoted(str(Path(path).parent))} does not exist")
     if Path(path).is_dir():
-        raise ConfigError(f"--save: {path!r} is a folder")
+        raise ConfigError(f"--save: {quoted(path)} is a folder")
     if Path(path).exists() and path != resumed:
-        raise ConfigError(f"--save: {path!r} exists; --resume {path} continues it; or choose another name")
+        raise ConfigError(f"--save: {quoted(path)} exists; --resume {path} continues it; or choose another name")
     return Path(path)
 
 
@@ -196,13 +197,13 @@ def _log_path(path: str | None, saved: Path | None) -> Path | None:
     if path is None:
         return None
     if Path(path).suffix.lower() != ".csv":
-        raise ConfigError(f"--log: {path!r} must end in .csv")
+        raise ConfigError(f"--log: {quoted(path)} must end in .csv")
     if not Path(path).parent.is_dir():
-        raise ConfigError(f"--log: folder {str(Path(path).parent)!r} does not exist")
+        raise ConfigError(f"--log: folder {quoted(str(Path(path).parent))} does not exist")
     if Path(path).is_dir():
-        raise ConfigError(f"--log: {path!r} is a folder")
+        raise ConfigError(f"--log: {quoted(path)} is a folder")
     if saved is not None and Path(path).absolute() == saved.absolute():
-        raise ConfigError(f"--log: {path!r} is the file of the saved run; give another name")
+        raise ConfigError(f"--log: {quoted(path)} is the file of the saved run; give another name")
     return Path(path)
 
 
@@ -211,7 +212,7 @@ def _agent_options(values: tuple[str, ...]) -> dict[str, Any]:
     result = words("--option", values)
     for key in result:
         if key in RESERVED:
-            raise ConfigError(f"--option: {key!r} follows from the environment and the other options")
+            raise ConfigError(f"--option: {quoted(key)} follows from the environment and the other options")
     return result
 
 

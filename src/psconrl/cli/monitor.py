@@ -9,7 +9,7 @@ import click
 
 from psconrl.cli.signals import end_politely
 from psconrl.errors import ConfigError
-from psconrl.escaping import printable
+from psconrl.escaping import printable, quoted
 from psconrl.report.monitor.page import write_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
@@ -31,7 +31,7 @@ def monitor_command(file: str, port: int, no_browser: bool, snapshot: str | None
     source.contents()  # raises an error if it is another kind of file
     if snapshot is not None:
         if Path(snapshot).suffix.lower() not in (".html", ".htm"):
-            raise ConfigError(f"--once: {snapshot!r} must end in .html")
+            raise ConfigError(f"--once: {quoted(snapshot)} must end in .html")
         if not Path(file).exists():
             raise ConfigError(f"{file}: no such file")
         write_monitor(source.report(), Path(snapshot))

@@ -10,6 +10,7 @@ import click
 from psconrl.cli.progress import build_with_progress
 from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file
@@ -130,9 +131,9 @@ def output_path(option: str, path: str | None, endings: tuple[str, ...]) -> Path
         return None
     target = Path(path)
     if target.suffix.lower() not in endings:
-        raise ConfigError(f"{option}: {path!r} must end in {', '.join(endings)}")
+        raise ConfigError(f"{option}: {quoted(path)} must end in {', '.join(endings)}")
     if not target.parent.is_dir():
-        raise ConfigError(f"{option}: folder {str(target.parent)!r} does not exist")
+        raise ConfigError(f"{option}: folder {quoted(str(target.parent))} does not exist")
     return target
 
 
@@ -142,9 +143,9 @@ def words(option: str, values: tuple[str, ...]) -> dict[str, Any]:
     for item in values:
         key, equals, text = item.partition("=")
         if not equals or not key or not text:
-            raise ConfigError(f"{option}: must be KEY=VALUE; got {item!r}")
+            raise ConfigError(f"{option}: must be KEY=VALUE; got {quoted(item)}")
         if key.strip() in result:
-            raise ConfigError(f"{option}: {key.strip()!r} is given twice")
+            raise ConfigError(f"{option}: {quoted(key.strip())} is given twice")
         result[key.strip()] = [_word(part) for part in text.split(",")] if "," in text else _word(text)
     return result
 
@@ -172,8 +173,8 @@ def pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:
                 raise ValueError
             value = float(number) / (100.0 if percent else 1.0)
         except ValueError:
-            raise ConfigError(f"{option}: must be NAME=VALUE with a number; got {item!r}") from None
+            raise ConfigError(f"{option}: must be NAME=VALUE with a number; got {quoted(item)}") from None
         if name.strip() in result:
-            raise ConfigError(f"{option}: {name.strip()!r} is given twice")
+            raise ConfigError(f"{option}: {quoted(name.strip())} is given twice")
         result[name.strip()] = value
     return result

@@ -11,6 +11,7 @@ from rich.text import Text
 from psconrl.cli.options import PICTURES, output_path
 from psconrl.cli.render import console
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.store import Store
 from psconrl.extras import need_matplotlib
 from psconrl.files import write_atomically
@@ -28,10 +29,12 @@ def inches(text: str) -> float:
     """
     found = LENGTH.fullmatch(text.strip().lower())
     if not found or found[2] not in UNITS:
-        raise ConfigError(f"--width: must be a number with its unit ({', '.join(UNITS)}), e.g. 3.25in; got {text!r}")
+        raise ConfigError(
+            f"--width: must be a number with its unit ({', '.join(UNITS)}), e.g. 3.25in; got {quoted(text)}"
+        )
     width = float(found[1]) * UNITS[found[2]]
     if not NARROWEST_FIGURE <= width <= WIDEST_FIGURE:
-        raise ConfigError(f"--width: must be from {NARROWEST_FIGURE:g}in to {WIDEST_FIGURE:g}in; got {text!r}")
+        raise ConfigError(f"--width: must be from {NARROWEST_FIGURE:g}in to {WIDEST_FIGURE:g}in; got {quoted(text)}")
     return width
 
 

@@ -22,6 +22,7 @@ from psconrl.cli.leaderboard import BOARDS, reproduce_board
 from psconrl.cli.render import console, number, show_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.job import Job
 from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import shipped_spec
@@ -123,7 +124,7 @@ def _folder(out: str | None, quick: bool) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--out: {str(folder)!r} cannot be made ({error.strerror})") from None
+        raise ConfigError(f"--out: {quoted(str(folder))} cannot be made ({error.strerror})") from None
     try:
         yield folder
     except BaseException:

@@ -24,6 +24,7 @@ from psconrl.arrays import Floats
 from psconrl.envs.spaces import Numbering, numbering_of
 from psconrl.envs.vector_rewards import Component, RewardComponents
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 
 Cost = Callable[[Any, Any, Any], Any]  # (state, action, next state) -> a number, or one for each constraint
@@ -112,10 +113,10 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             more = len(values) - len(components)
             names = (*components, *(("cost",) if more == 1 else (f"cost {k}" for k in range(1, more + 1))))
         if len(names) != len(values) and values:
-            raise ModelError(f"limits must have one number for each of {', '.join(names)}; got {limits!r}")
+            raise ModelError(f"limits must have one number for each of {', '.join(names)}; got {quoted(limits)}")
         tau = _as_vector(values, "limits")
         if not np.isfinite(tau).all():
-            raise ModelError(f"limits must be finite; got {limits!r}")
+            raise ModelError(f"limits must be finite; got {quoted(limits)}")
         return ("reward", *names), tau
 
     def with_thresholds(self, thresholds: ArrayLike | Mapping[str, float]) -> "ContinuingEnv":
@@ -130,7 +131,9 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         elif names:
             values = _as_vector(thresholds, "thresholds").tolist()
             if len(values) != len(names):
-                raise ModelError(f"thresholds must have one number for each of {', '.join(names)}; got {thresholds!r}")
+                raise ModelError(
+                    f"thresholds must have one number for each of {', '.join(names)}; got {quoted(thresholds)}"
+                )
             limits = dict(zip(names, values, strict=True))
         task = copy.copy(self)
         task.cost_names, task.thresholds = self._named(limits)
@@ -223,7 +226,7 @@ def _reported(outcome: tuple[Any, ...]) -> Floats:
     info = outcome[-1]
     for key in ("costs", "cost"):
         if key in info:
-            return _as_vector(info[key], f"info[{key!r}]")
+            return _as_vector(info[key], f"info[{quoted(key)}]")
     return _as_vector(outcome[2] if len(outcome) == 6 else (), "cost")
 
 
@@ -233,5 +236,5 @@ def _as_vector(costs: Any, what: str) -> Floats:
     except (TypeError, ValueError):
         vector = np.empty((0, 0))
     if vector.ndim != 1:
-        raise ModelError(f"{what} must be a number or a list of numbers; got {costs!r}")
+        raise ModelError(f"{what} must be a number or a list of numbers; got {quoted(costs)}")
     return vector

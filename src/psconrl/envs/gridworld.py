@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
 
@@ -38,10 +39,10 @@ def parse_map(text: str | Iterable[str], symbols: str) -> tuple[str, ...]:
             raise ModelError(f"map row {i} must have {len(rows[0])} cells like the first; got {len(row)}")
         for j, symbol in enumerate(row):
             if symbol not in symbols:
-                raise ModelError(f"map cell ({i}, {j}) must be one of {' '.join(symbols)}; got {symbol!r}")
+                raise ModelError(f"map cell ({i}, {j}) must be one of {' '.join(symbols)}; got {quoted(symbol)}")
     for symbol, name in (("S", "start"), ("G", "goal"), ("B", "box")):
         if symbol in symbols and "".join(rows).count(symbol) != 1:
-            raise ModelError(f"map must have exactly one {name} {symbol!r}; got {''.join(rows).count(symbol)}")
+            raise ModelError(f"map must have exactly one {name} {quoted(symbol)}; got {''.join(rows).count(symbol)}")
     return rows
 
 

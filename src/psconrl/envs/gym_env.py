@@ -8,6 +8,7 @@ import numpy as np
 from psconrl.envs.registry import load
 from psconrl.envs.rendering import as_image, as_text
 from psconrl.errors import ConfigError, PolicyError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
 from psconrl.systems.system import System
@@ -52,7 +53,7 @@ class CMDPEnv(gymnasium.Env[int, int]):
         system = model if isinstance(model, System) else None
         if system is not None and emission != "deterministic":
             raise ConfigError(
-                f"a system incurs realised costs, so that emission must be 'deterministic'; got {emission!r}"
+                f"a system incurs realised costs, so that emission must be 'deterministic'; got {quoted(emission)}"
             )
         if isinstance(model, System):
             model = model.model_for_learning()
@@ -75,11 +76,12 @@ class CMDPEnv(gymnasium.Env[int, int]):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         if not self.action_space.contains(action):
-            raise PolicyError(f"action must lie in 0..{self.model.n_actions - 1}; got {action!r}")
+            raise PolicyError(f"action must lie in 0..{self.model.n_actions - 1}; got {quoted(action)}")
         if not self.model.available[self._state, action]:
             where = f"in state {self.model.state_name(self._state)!r}"
             raise PolicyError(
-                f"action {self.model.action_name(int(action))!r} is not available {where}; see info['action_mask']"
+                f"action {quoted(self.model.action_name(int(action)))} is not available {where}; see "
+                "info['action_mask']"
             )
         tables = self._tables
         pair = self._state * self.model.n_actions + int(action)

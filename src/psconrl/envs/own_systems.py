@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.named_code import as_module, find_in_file, find_object, is_python_file
 from psconrl.systems.noise_base import as_argument, full_name
 from psconrl.systems.priors import Weights
@@ -55,7 +56,7 @@ def with_values(name: str, system: System, known: dict[str, Any]) -> System:
             what, value, example = "an unknown parameter; give its value", "0.5", "0.5"
         given = as_argument(one).replace("...", example)
         raise ConfigError(
-            f"{name}: {one!r} has {what}, as in --set {shown}={value}, load(..., {given}), "
+            f"{name}: {quoted(one)} has {what}, as in --set {shown}={value}, load(..., {given}), "
             f"or options = {{ {shown} = {example} }} in a spec"
         )
     return made

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Floats, Ints
 from psconrl.caps import need_dense
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.markov.evaluation import evaluate
 from psconrl.markov.structure import is_communicating
 from psconrl.model.cmdp import CMDP
@@ -94,7 +95,7 @@ def _as_masses(masses: Sequence[float]) -> Floats:
     except (TypeError, ValueError):
         grid = np.empty(0)
     if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or not (grid > 0).all():
-        raise ModelError(f"masses must be a list of positive numbers; got {masses!r}")
+        raise ModelError(f"masses must be a list of positive numbers; got {quoted(masses)}")
     return grid
 
 

@@ -26,6 +26,7 @@ from psconrl.envs.riverswim import riverswim
 from psconrl.envs.stock import stock, stock_system
 from psconrl.envs.ward import ward, ward_system
 from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.files import as_path
 from psconrl.model import io
 from psconrl.model.cmdp import CMDP
@@ -104,9 +105,9 @@ def _need_options(name: str, build: Callable[..., Any], options: dict[str, Any])
             raise ConfigError(f"{name}: {unknown_name('option', option, known)}")
         default = known[option].default
         if isinstance(default, Real) and not isinstance(value, Real):
-            raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
+            raise ConfigError(f"{name}: option {quoted(option)} must be a number; got {quoted(value)}")
         if isinstance(default, int) and not (_is_whole(value) and value >= 0):
-            raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
+            raise ConfigError(f"{name}: option {quoted(option)} must be a whole number from 0 on; got {quoted(value)}")
 
 
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:

@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 
 MAX_SIZE = 10**6  # tables of more states do not fit into memory
 MOST_MET = 1_000  # observations that are numbered as they appear, unless more are requested
@@ -61,12 +62,12 @@ class Numbering:
         return number
 
     def _outside(self, element: Any) -> ModelError:
-        return ModelError(f"{self.what}: {element!r} does not lie in {self.space}")
+        return ModelError(f"{self.what}: {quoted(element)} does not lie in {self.space}")
 
     def element(self, number: int) -> Any:
         """Return the element with a number."""
         if not 0 <= number < self.size:
-            raise ModelError(f"{self.what} are numbered from 0 to {self.size - 1}; got {number!r}")
+            raise ModelError(f"{self.what} are numbered from 0 to {self.size - 1}; got {quoted(number)}")
         digits = []
         for size in reversed(self._sizes or []):
             number, digit = divmod(int(number), size)
@@ -154,7 +155,7 @@ class Appearing:
     def element(self, number: int) -> Any:
         """Return the observation with a number."""
         if not 0 <= number < len(self._elements):
-            raise ModelError(f"{len(self._elements)} observations were met, numbered from 0 on; got {number!r}")
+            raise ModelError(f"{len(self._elements)} observations were met, numbered from 0 on; got {quoted(number)}")
         return self._elements[number]
 
 
@@ -164,7 +165,7 @@ def numbering_of(space: Any, what: str, most: int | None = None) -> Numbering | 
     ``most``: the largest number of observations; if given, they are numbered as they appear, for every space.
     """
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_SIZE):
-        raise ModelError(f"most_states must be a whole number from 1 to {MAX_SIZE:,}; got {most!r}")
+        raise ModelError(f"most_states must be a whole number from 1 to {MAX_SIZE:,}; got {quoted(most)}")
     sizes = _sizes(space) if most is None else None
     if sizes is not None and math.prod(sizes) <= MAX_SIZE:
         return Numbering(space, what) if len(sizes) == 1 else Forgiving(space, what)

@@ -11,6 +11,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError, unknown_name
+from psconrl.escaping import quoted
 
 Component = int | str
 
@@ -47,7 +48,7 @@ class RewardComponents:
         except (TypeError, ValueError):
             self._signs = np.array([np.nan])
         if not np.isfinite(self._signs).all() or not self._signs.all():
-            raise ModelError(f"costs must have a sign for every component, 1 or -1; got {dict(signs)}")
+            raise ModelError(f"costs must have a sign for every component, 1 or -1; got {quoted(dict(signs))}")
         if len(set(self.costs)) < len(self.costs):
             raise ModelError(f"costs name a component twice: {list(signs)}")
 
@@ -57,7 +58,7 @@ class RewardComponents:
                 raise ModelError(unknown_name("component of the reward", which, self._names or range(self.size)))
             return self._names.index(which)
         if isinstance(which, bool) or not isinstance(which, int | np.integer) or not 0 <= which < self.size:
-            raise ModelError(f"components of the reward are numbered from 0 to {self.size - 1}; got {which!r}")
+            raise ModelError(f"components of the reward are numbered from 0 to {self.size - 1}; got {quoted(which)}")
         return int(which)
 
     def _name(self, index: int) -> str:
@@ -67,5 +68,5 @@ class RewardComponents:
         """Return the reward that is the objective, and the costs."""
         vector = np.asarray(reward, dtype=np.float64)
         if vector.shape != (self.size,):
-            raise ModelError(f"the reward must have {self.size} components; got {reward!r}")
+            raise ModelError(f"the reward must have {self.size} components; got {quoted(reward)}")
         return float(vector[self.objective]), self._signs * vector[self.costs]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, Job
 from psconrl.experiment.spec import AgentSpec, ExperimentSpec, Jobs, Spec
 from psconrl.experiment.spec_file import shipped_spec
@@ -54,7 +55,7 @@ def find_entry(name: str) -> Entry:
     if name in own:
         return Entry(name, name, title_of(name), agents[name])
     if name == REFERENCE:
-        raise ConfigError(f"{name!r} is the reference, of which every submission has runs; submit another agent")
+        raise ConfigError(f"{quoted(name)} is the reference, of which every submission has runs; submit another agent")
     if is_python_file(name):
         name = f"{name}:{_only_agent(name)}"
     if not is_code(name):
@@ -134,11 +135,11 @@ def _refusals(jobs: Sequence[Job]) -> dict[str, str]:
     for experiment, of_labels in answers.items():
         some = [f"{label}: {reason}" for label, reason in of_labels.items() if reason]
         if some and len(some) < len(of_labels):
-            raise ConfigError(f"environment {experiment!r}, {some[0]}")
+            raise ConfigError(f"environment {quoted(experiment)}, {some[0]}")
     played = {name: next(iter(of_labels.values())) for name, of_labels in answers.items() if of_labels}
     if all(played.values()):
         name, reason = next(iter(played.items()))
-        raise ConfigError(f"the agent plays none of the environments; {name!r}: {reason}")
+        raise ConfigError(f"the agent plays none of the environments; {quoted(name)}: {reason}")
     return {name: reason for name, reason in played.items() if reason}
 
 

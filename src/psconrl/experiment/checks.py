@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from psconrl.errors import ConfigError, PsconrlError
+from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, Job, model_of
 from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.simulation.trace import checkpoint_rounds
@@ -18,7 +19,9 @@ def check_jobs(jobs: Iterable[Job]) -> None:
         name = (job.experiment, job.label)
         if name in seen:
             if seen[name] != _what(job):
-                raise ConfigError(f"two different runs are called {job.label!r} in {job.experiment!r}; rename one")
+                raise ConfigError(
+                    f"two different runs are called {quoted(job.label)} in {quoted(job.experiment)}; rename one"
+                )
             continue
         seen[name] = _what(job)
         try:
@@ -26,7 +29,7 @@ def check_jobs(jobs: Iterable[Job]) -> None:
                 environments[job.model_key] = job.environment()
             _check_one(job, environments[job.model_key])
         except PsconrlError as error:
-            raise type(error)(f"experiment {job.experiment!r}, agent {job.label!r}: {error}") from None
+            raise type(error)(f"experiment {quoted(job.experiment)}, agent {quoted(job.label)}: {error}") from None
 
 
 def _what(job: Job) -> Any:
@@ -44,7 +47,7 @@ def _check_one(job: Job, environment: Environment) -> None:
     elif isinstance(environment, System) and job.emission != EMISSIONS[0]:
         raise ConfigError(
             f"{job.env} is a system, which incurs realised costs, so that emission must be 'deterministic'; "
-            f"got {job.emission!r}"
+            f"got {quoted(job.emission)}"
         )
     elif job.probe is not None:
         sizes = (model.n_states, model.n_actions, model.n_states)

@@ -11,6 +11,7 @@ from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.job import Job
 from psconrl.experiment.sent_code import Sending, need_workers, sources_of
 from psconrl.experiment.versions import code_digest, inherit_code_digest
@@ -49,7 +50,7 @@ def executor_factory(where: Any, workers: int | None = None, jobs: Sequence[Job]
         yield lambda: _Borrowed(where)
     else:
         raise ConfigError(
-            f"executor must be 'processes', 'dask://HOST:PORT', a Dask client or an Executor; got {where!r}"
+            f"executor must be 'processes', 'dask://HOST:PORT', a Dask client or an Executor; got {quoted(where)}"
         )
 
 

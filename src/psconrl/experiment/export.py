@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from psconrl.errors import ConfigError, StoreError
-from psconrl.escaping import csv_cell
+from psconrl.escaping import csv_cell, quoted
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
 
@@ -28,7 +28,7 @@ def export_tables(store: Store, folder: Path, form: str) -> list[Path]:
     signed regret or violation.
     """
     if form not in FORMATS:
-        raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
+        raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {quoted(form)}")
     write: Callable[..., None] = _write_csv if form == "csv" else _parquet_writer()
     files = [folder / f"runs.{form}", folder / f"checkpoints.{form}"]
     try:

@@ -11,6 +11,7 @@ from typing import Any
 
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.learning.baseline import known_baseline
 from psconrl.learning.checks import need_all_actions
 from psconrl.learning.posterior.learned_mass import LearnedMass
@@ -81,11 +82,13 @@ class Knowledge:
         if self.structure:
             self._need_structured(agent, "slack" in names and "baseline" not in chosen)
         if self.baseline and "slack" not in names:
-            raise ConfigError(f"{mark}baseline: agent {agent!r} has no baseline with a slack; 'safe' has")
+            raise ConfigError(f"{mark}baseline: agent {quoted(agent)} has no baseline with a slack; 'safe' has")
         if self.spans and ("slack" in names or not set(CONSTANTS) & set(names)):
-            raise ConfigError(f"spans: agent {agent!r} asks for none of the optimal policy's {', '.join(CONSTANTS)}")
+            raise ConfigError(
+                f"spans: agent {quoted(agent)} asks for none of the optimal policy's {', '.join(CONSTANTS)}"
+            )
         if (self.support or self.trust) and recipe_for(agent).slots.get("belief") is None:
-            raise ConfigError(f"{self.word}: agent {agent!r} has no prior belief to set")
+            raise ConfigError(f"{self.word}: agent {quoted(agent)} has no prior belief to set")
         said = dict.fromkeys(SAID_BY if self.support or self.trust else CONSTANTS if self.spans else (), self.word)
         said |= dict.fromkeys(SAID_BY, f"{mark}structure") if self.structure else {}
         said |= {"baseline": f"{mark}baseline"} if self.baseline else {}
@@ -96,12 +99,13 @@ class Knowledge:
         """Raise an error if the agent cannot know the structure of a system, or not without a baseline."""
         if "belief" not in recipe_for(agent).slots:
             raise ConfigError(
-                f"{self.dashes}structure: agent {agent!r} cannot use a system; the posterior samplers and 'safe' can"
+                f"{self.dashes}structure: agent {quoted(agent)} cannot use a system; the posterior samplers and "
+                "'safe' can"
             )
         if needs_baseline and not self.baseline:
             raise ConfigError(
-                f"agent {agent!r} needs a policy that is known to be safe: {self.dashes}baseline, safest or the .npz "
-                "file of a plan"
+                f"agent {quoted(agent)} needs a policy that is known to be safe: {self.dashes}baseline, safest or "
+                "the .npz file of a plan"
             )
 
     def options(self, cmdp: CMDP, agent: str) -> dict[str, Any]:

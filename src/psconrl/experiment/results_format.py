@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from psconrl.errors import StoreError
+from psconrl.escaping import quoted
 from psconrl.experiment.checksum import sum_of
 
 FORMAT = "psconrl-results"
@@ -124,7 +125,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if "trigger" in kinds.values() or not tables.issuperset(TABLES):
         raise StoreError(f"{path}: damaged: it must have the tables {', '.join(TABLES)}, and no triggers")
     if not str(meta.get("schema", "")).isdecimal():
-        raise StoreError(f"{path}: damaged (its schema is {meta.get('schema')!r})")
+        raise StoreError(f"{path}: damaged (its schema is {quoted(meta.get('schema'))})")
     if int(meta["schema"]) > SCHEMA_VERSION:
         raise StoreError(f"{path}: was written by a newer psconrl (schema {meta['schema']}); update psconrl")
     if int(meta["schema"]) < SCHEMA_VERSION:

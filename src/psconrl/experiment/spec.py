@@ -11,6 +11,7 @@ import numpy as np
 from psconrl.caps import need
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -136,7 +137,7 @@ class Spec:
                 recipe_for(name)  # raises an error if there is none
             labels.append(label)
         if len(set(labels)) < len(labels):
-            raise ConfigError(f"agents must have names that differ; got {', '.join(labels)}")
+            raise ConfigError(f"agents must have names that differ; got {quoted(labels)}")
 
         structured = {label for label, agent in self.agents.items() if agent.knowledge.structure}
 

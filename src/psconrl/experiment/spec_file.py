@@ -31,6 +31,7 @@ from psconrl.envs.foreign import GYM, is_foreign
 from psconrl.envs.own_systems import place_of_system
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.experiment.job import file_digest
 from psconrl.experiment.prior_knowledge import SAFEST, Knowledge
 from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, AgentSpec, ExperimentSpec, Spec
@@ -172,13 +173,13 @@ def _check_values(data: Mapping[str, Any], where: str) -> None:
         raise ConfigError(f"{where} {unknown_name('emission', data['emission'], EMISSIONS)}")
     probe = data.get("probe")
     if probe is not None and (len(probe) != 3 or not all(is_whole(k) and k >= 0 for k in probe)):
-        raise ConfigError(f"{where} probe must be [state, action, next state]; got {probe}")
+        raise ConfigError(f"{where} probe must be [state, action, next state]; got {quoted(probe)}")
     for costs in data.get("costs", ()):
-        if costs not in COSTS_SUFFIX:
+        if not isinstance(costs, str) or costs not in COSTS_SUFFIX:
             raise ConfigError(f"{where} {unknown_name('costs', costs, COSTS_SUFFIX)}")
     if not data.get("costs", [KNOWN]) or len(set(data.get("costs", ()))) < len(data.get("costs", ())):
         kinds = ", ".join(COSTS_SUFFIX)
-        raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {data['costs']}")
+        raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {quoted(data['costs'])}")
 
 
 def _labels(
@@ -228,7 +229,7 @@ def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]
     """Return the table after checking that all its keys are known and of the right type."""
     prefix = f"{where} " if where else ""
     if not isinstance(table, dict):
-        raise ConfigError(f"{prefix}must be a table; got {table!r}")
+        raise ConfigError(f"{prefix}must be a table; got {quoted(table)}")
     for key, value in table.items():
         if key not in types:
             raise ConfigError(prefix + unknown_name("key", key, types))
@@ -236,7 +237,7 @@ def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]
         kinds = wanted if isinstance(wanted, tuple) else (wanted,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             words = " or ".join(NAMES_OF_TYPES[kind] for kind in kinds if kind is not int or float not in kinds)
-            raise ConfigError(f"{prefix}{key} must be {words}; got {value!r}")
+            raise ConfigError(f"{prefix}{key} must be {words}; got {quoted(value)}")
     return dict(table)
 
 
@@ -247,12 +248,12 @@ def _positive(table: Mapping[str, Any], key: str, where: str) -> Any:
 def _own_options(options: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     for key in options:
         if key in RESERVED:
-            raise ConfigError(f"{where} option {key!r} is set by the sweep itself")
+            raise ConfigError(f"{where} option {quoted(key)} is set by the sweep itself")
     return options
 
 
 def _grid(grid: Mapping[str, Any], where: str) -> Mapping[str, list[Any]]:
     for key, values in grid.items():
         if not isinstance(values, list) or not values:
-            raise ConfigError(f"{where} grid.{key} must be a list of values; got {values!r}")
+            raise ConfigError(f"{where} grid.{key} must be a list of values; got {quoted(values)}")
     return grid

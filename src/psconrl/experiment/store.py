@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from psconrl.errors import StoreError
+from psconrl.escaping import quoted
 from psconrl.experiment.checksum import changed_error, checksum, difference_of, named, sum_of
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
@@ -130,9 +131,9 @@ class Store:
         """Open a file for a sweep, creating it if missing. A second writer at the same time gets an error at once."""
         target = Path(path)
         if target.is_dir():
-            raise StoreError(f"{str(path)!r}: is a folder; give the name of a file")
+            raise StoreError(f"{quoted(str(path))}: is a folder; give the name of a file")
         if not target.parent.is_dir():
-            raise StoreError(f"{target}: folder {str(target.parent)!r} does not exist")
+            raise StoreError(f"{target}: folder {quoted(str(target.parent))} does not exist")
         with _only_writer(target):
             create_if_empty(target)
             store = Writer(target)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.caps import memory_gb
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_ranges
 from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, arguments
@@ -69,7 +70,7 @@ class Agent(Player):
         super().__init__(n_states, n_actions, thresholds, seed)
         if self.table_bytes:
             most = int((1e9 * memory_gb() / self.table_bytes / self.n_actions) ** 0.5)
-            why = f" that keeps tables of all (s, a, s'), as {self.name!r} does, for {most:,} states at most,"
+            why = f" that keeps tables of all (s, a, s'), as {quoted(self.name)} does, for {most:,} states at most,"
             self._need(self.table_bytes * self.n_states**2 * self.n_actions, why)
         self.costs: Floats | None = None
         if costs is not None:
@@ -84,8 +85,8 @@ class Agent(Player):
         if seconds < 1.0:
             return ""
         return (
-            f"a plan may take {seconds:.0f} s: {self.name!r} keeps tables of all (s, a, s'). 'psconrl' and the other "
-            "posterior samplers are made for models of this size"
+            f"a plan may take {seconds:.0f} s: {quoted(self.name)} keeps tables of all (s, a, s'). 'psconrl' and "
+            "the other posterior samplers are made for models of this size"
         )
 
     def _as_costs(self, given: ArrayLike, what: str) -> Floats:

@@ -22,6 +22,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, BaselineWarning
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_amounts, as_distributions, as_numbers, need_all_actions
 from psconrl.markov.chain import Chain, chain_of
 from psconrl.markov.evaluation import evaluate_policy
@@ -61,7 +62,8 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
         whole = tau - float(found.gains[i + 1].max())
         if whole <= 0:
             raise AgentError(
-                f"the baseline must keep {model.cost_names[i + 1]!r} below {tau:g}; its average is {tau - whole:.6g}"
+                f"the baseline must keep {quoted(model.cost_names[i + 1])} below {tau:g}; its average is "
+                f"{tau - whole:.6g}"
             )
         chain, played = chain_of(model.transition, distributions), (distributions * cost).sum(axis=1)
         unit = float(np.ptp(cost)) or 1.0
@@ -180,7 +182,7 @@ def as_slack(given: Any, m: int) -> Floats:
         raise AgentError("slack must be given: by how much the baseline stays below each limit")
     slack = np.broadcast_to(as_amounts(0.0 if given is None else given, "slack", m), (m,)).copy()
     if not (slack > 0).all():
-        raise AgentError(f"slack must be above 0: by how much the baseline stays below each limit; got {given!r}")
+        raise AgentError(f"slack must be above 0: by how much the baseline stays below each limit; got {quoted(given)}")
     return slack
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Bools, Floats
 from psconrl.caps import LARGEST_COST, MOST_ROUNDS
 from psconrl.errors import AgentError, ModelError, PsconrlError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.matrices import divided_rows, stored
 from psconrl.model.transition import Transition
 from psconrl.model.validation import as_floats, copied_matrix, in_range, wanted
@@ -34,7 +35,7 @@ def is_index(value: Any, size: int) -> bool:
 def as_count(value: Any, what: str, error: type[PsconrlError] = AgentError) -> int:
     """Return a positive integer, or raise an error that names ``what``."""
     if not is_whole(value) or value < 1:
-        raise error(f"{what} must be a whole number from 1 on; got {value!r}")
+        raise error(f"{what} must be a whole number from 1 on; got {quoted(value)}")
     if value > MOST_ROUNDS:
         raise error(f"{what} must be at most {MOST_ROUNDS:,}; got {value}")
     return int(value)
@@ -46,7 +47,7 @@ def as_number(
     """Return a finite number that ``fits``, or raise an error. Booleans, text and arrays are not numbers."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not abs(value) <= sys.float_info.max or not fits(value):
-        raise AgentError(f"{what} must be {wanted}; got {value!r}")
+        raise AgentError(f"{what} must be {wanted}; got {quoted(value)}")
     return float(value)
 
 
@@ -73,7 +74,7 @@ def as_failure_probability(delta: Any) -> float:
 def as_flag(value: Any, what: str) -> bool:
     """Return True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise AgentError(f"{what} must be True or False; got {value!r}")
+        raise AgentError(f"{what} must be True or False; got {quoted(value)}")
     return bool(value)
 
 
@@ -89,7 +90,7 @@ def as_numbers(values: ArrayLike, what: str) -> Floats:
     try:
         return as_floats(values, what)
     except ModelError:
-        raise AgentError(f"{what} must be numbers, in a list or an array; got {values!r}") from None
+        raise AgentError(f"{what} must be numbers, in a list or an array; got {quoted(values)}") from None
 
 
 def as_costs(values: ArrayLike, what: str) -> Floats:
@@ -105,7 +106,9 @@ def as_ranges(values: ArrayLike, n_costs: int) -> Floats:
     """Return the lowest and the highest value of every cost, (m+1, 2)."""
     ranges = as_costs(values, "ranges").copy()
     if ranges.shape != (n_costs, 2) or not (ranges[:, 0] < ranges[:, 1]).all():
-        raise AgentError(f"ranges must hold the lowest and the highest of each of {n_costs} costs; got {values!r}")
+        raise AgentError(
+            f"ranges must hold the lowest and the highest of each of {n_costs} costs; got {quoted(values)}"
+        )
     return ranges
 
 
@@ -122,7 +125,7 @@ def as_amounts(values: Any, what: str, n: int) -> Floats:
     amounts = as_numbers(values, what)
     flag = isinstance(values, bool) or np.asarray(values).dtype == np.bool_
     if flag or amounts.shape not in ((), (n,)) or not (np.isfinite(amounts) & (amounts >= 0)).all():
-        raise AgentError(f"{what} must be a number from 0 on, or one per threshold ({n}); got {values!r}")
+        raise AgentError(f"{what} must be a number from 0 on, or one per threshold ({n}); got {quoted(values)}")
     return amounts
 
 

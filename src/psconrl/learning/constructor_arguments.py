@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from psconrl.errors import AgentError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.part import Part, argument_names
 from psconrl.model.cmdp import CMDP
 
@@ -34,7 +35,7 @@ def check_arguments(cls: Any, given: tuple[Any, ...], options: Mapping[str, Any]
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         for option in options:
             if option not in parameters:
-                raise AgentError(f"{name} has no argument {option!r}{_hint(cls, option, list(parameters))}")
+                raise AgentError(f"{name} has no argument {quoted(option)}{_hint(cls, option, list(parameters))}")
     try:
         signature.bind(*given, **options)
     except TypeError as error:

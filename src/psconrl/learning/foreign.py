@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.part import Part
 from psconrl.learning.recipe import GIVEN, RESERVED
 from psconrl.learning.runtime.adapter import adapt
@@ -66,7 +67,7 @@ class Foreign:
             required = parameter.default is parameter.empty and parameter.kind in named
             if required and parameter.name not in given:
                 raise ConfigError(
-                    f"{self.name}: needs {parameter.name!r}, which is neither an option given nor one of "
+                    f"{self.name}: needs {quoted(parameter.name)}, which is neither an option given nor one of "
                     f"{', '.join(ARGUMENTS)}"
                 )
         made = self._make(**given)

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
 from psconrl.learning.baseline import SHARES, STILL, most_exploring, recovery
 from psconrl.learning.checks import as_failure_probability
@@ -127,14 +128,16 @@ def _counted(system: System, belief: Structured, rounds: Any) -> Counts:
     record, recorded = Record.empty(counts), None
     for t, row in enumerate(rounds):
         if not isinstance(row, list | tuple) or len(row) not in (3, 4):
-            raise AgentError(f"rounds[{t}] must be (state, action, next state), or with noise; got {row!r}")
+            raise AgentError(f"rounds[{t}] must be (state, action, next state), or with noise; got {quoted(row)}")
         try:
             numbers = words.state(row[0]), words.action(row[1]), words.state(row[2], "next_state")
         except AgentError as error:
             raise AgentError(f"rounds[{t}]: {error}") from None
         for number, size, what in zip(numbers, (S, A, S), ("state", "action", "next state"), strict=True):
             if not isinstance(number, int | np.integer) or not 0 <= number < size:
-                raise AgentError(f"rounds[{t}]: {what} must be a table of values, or 0 to {size - 1}; got {number!r}")
+                raise AgentError(
+                    f"rounds[{t}]: {what} must be a table of values, or 0 to {size - 1}; got {quoted(number)}"
+                )
         state, action, following = (int(number) for number in numbers)
         words.need_available(state, action)
         record.step(state, action, following, nothing)
@@ -155,7 +158,7 @@ def _note_noise(belief: Structured, record: Record, number: int, noise: Any, t: 
     words, S = belief.vocabulary, belief.known_structure.n_states
     assert words is not None
     if not isinstance(noise, Mapping) or any(value is None for value in noise.values()):
-        raise AgentError(f"rounds[{t}]: noise must be a table of values, such as {{'demand': 3}}; got {noise!r}")
+        raise AgentError(f"rounds[{t}]: noise must be a table of values, such as {{'demand': 3}}; got {quoted(noise)}")
     if noise:
         try:
             cells = belief.explained(number // S, number % S, noise).cells

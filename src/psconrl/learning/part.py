@@ -20,6 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.saved_fields import read_fields
 
 
@@ -41,11 +42,11 @@ class Part(ABC):
             Part.kinds[cls.kind] = cls
             return
         if not isinstance(cls.__dict__.get("name"), str):
-            raise AgentError(f"{cls.__name__} needs a name of its own, such as name = {cls.__name__.lower()!r}")
+            raise AgentError(f"{cls.__name__} needs a name of its own, such as name = {quoted(cls.__name__.lower())}")
         argument_names(cls)
         other = cls.known.get(cls.name)
         if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise AgentError(f"{cls.__name__}: {other.__name__} is a {cls.kind} called {cls.name!r} already")
+            raise AgentError(f"{cls.__name__}: {other.__name__} is a {cls.kind} called {quoted(cls.name)} already")
         cls.known[cls.name] = cls
 
     def made_for(self, n_states: int, n_actions: int, n_constraints: int) -> Self:
@@ -74,18 +75,22 @@ class Part(ABC):
         """Build a part of this kind from its name, or from a table of name and options."""
         table = {"name": data} if isinstance(data, str) else data
         if not isinstance(table, dict) or "name" not in table:
-            raise ConfigError(f"{cls.kind} must be a name or a table with one ({', '.join(cls.known)}); got {data!r}")
+            raise ConfigError(
+                f"{cls.kind} must be a name or a table with one ({', '.join(cls.known)}); got {quoted(data)}"
+            )
         options = {key: value for key, value in table.items() if key != "name"}
         if not isinstance(table["name"], str) or table["name"] not in cls.known:
             raise ConfigError(unknown_name(cls.kind, table["name"], cls.known))
         part: Any = cls.known[table["name"]]
         for option in options:
             if option not in argument_names(part):
-                raise ConfigError(f"{cls.kind} {part.name!r}: {unknown_name('option', option, argument_names(part))}")
+                raise ConfigError(
+                    f"{cls.kind} {quoted(part.name)}: {unknown_name('option', option, argument_names(part))}"
+                )
         for argument in inspect.signature(part).parameters.values():
             if argument.default is argument.empty and argument.name not in options:
                 raise ConfigError(
-                    f"{cls.kind} {part.name!r} needs {argument.name}; make it in Python, {part.__name__}(...)"
+                    f"{cls.kind} {quoted(part.name)} needs {argument.name}; make it in Python, {part.__name__}(...)"
                 )
         made: Self = part(**options)
         return made
@@ -97,7 +102,7 @@ class Part(ABC):
             hint = ""
             if isinstance(given, str) and given in cls.known:
                 hint = f"; write {cls.known[given].__name__}(...), or make the agent by psconrl.agents.make"
-            raise AgentError(f"{cls.kind} must be one such as {cls.example}; got {given!r}{hint}")
+            raise AgentError(f"{cls.kind} must be one such as {cls.example}; got {quoted(given)}{hint}")
         return given
 
     def __repr__(self) -> str:
@@ -136,7 +141,7 @@ def arguments(thing: Any) -> dict[str, Any]:
     cls: Any = type(thing)
     for name in argument_names(cls):
         if not hasattr(thing, name):
-            raise AgentError(f"{type(thing).__name__} takes {name!r} and must keep it as self.{name}")
+            raise AgentError(f"{type(thing).__name__} takes {quoted(name)} and must keep it as self.{name}")
         value = getattr(thing, name)
         values[name] = value.to_dict() if isinstance(value, Part) else value
     return values

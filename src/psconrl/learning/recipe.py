@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
 from psconrl.learning.part import Part, argument_names
 
@@ -115,12 +116,14 @@ class Recipe:
             tables[slot] = {"name": (theory or able[slot])[0].name}  # the first one is the simplest
             return slot
         if len(fitting) > 1:
-            raise ConfigError(f"{self.name}: option {option!r} of {' or '.join(fitting)}? Give it in the table of one")
+            raise ConfigError(
+                f"{self.name}: option {quoted(option)} of {' or '.join(fitting)}? Give it in the table of one"
+            )
         if tables[slot] is None:
             names = " or ".join(f"{slot}={part.name}" for part in able[slot])
-            raise ConfigError(f"{self.name}: option {option!r} needs a {slot}; say {names}")
+            raise ConfigError(f"{self.name}: option {quoted(option)} needs a {slot}; say {names}")
         taken = tables[slot].get("name") if isinstance(tables[slot], dict) else tables[slot]
-        raise ConfigError(f"{self.name}: option {option!r} does not go with {slot} {taken!r}")
+        raise ConfigError(f"{self.name}: option {quoted(option)} does not go with {slot} {quoted(taken)}")
 
 
 def _known(slot: str) -> dict[str, type[Part]]:

@@ -13,6 +13,7 @@ from typing import Any
 from psconrl.arrays import Floats
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
@@ -267,7 +268,7 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
         theirs = saved.recipe if saved.agent == Adapted.name else saved.agent
     ours, was_foreign = isinstance(agent, Agent), saved.agent == Adapted.name
     if own != theirs or ours == was_foreign:
-        raise AgentError(f"{path}: holds an agent {theirs!r}, not {own!r}")
+        raise AgentError(f"{path}: holds an agent {quoted(theirs)}, not {quoted(own)}")
     with in_file(path):
         need_sizes(saved)
         with in_field("config"):

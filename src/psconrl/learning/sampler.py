@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, diags_array
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, CostsWarning, SolverError, StructureWarning
+from psconrl.escaping import quoted
 from psconrl.learning.checks import (
     as_optimistic_cost,
     as_weight,
@@ -151,7 +152,7 @@ class Sampler(SystemAgent):
         Structured(switch ~ Beta(1, 1))
         """
         if not isinstance(system, System):
-            raise AgentError(f"of needs a System; for a model write trusting(model, weight); got {system!r}")
+            raise AgentError(f"of needs a System; for a model write trusting(model, weight); got {quoted(system)}")
         return cls._made_for(system, {**cls.parts_for_systems} | options, progress)
 
     def doubts(self) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.caps import MOST_ROUNDS
 from psconrl.errors import AdviceWarning, AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_number
 from psconrl.learning.posterior.counts import Counts, Record, Seen
@@ -133,7 +134,7 @@ class SystemAgent(Agent):
         if words is None:
             raise AgentError("probabilities by name are those of an agent that was made with of(system)")
         if not isinstance(state, Mapping):
-            raise AgentError(f"state must be a table of values; got {state!r}")
+            raise AgentError(f"state must be a table of values; got {quoted(state)}")
         number, last = words.state(state), self._background.last
         if self._play is not None:
             row = self._play.distribution(number)
@@ -172,8 +173,8 @@ class SystemAgent(Agent):
         assert isinstance(self.belief, Structured)
         if noise is not None and not self.takes_noise:
             raise AgentError(
-                f"noise: {self.name!r} learns from transitions only; whether noise is seen may depend on its value, "
-                "and its proofs would not hold"
+                f"noise: {quoted(self.name)} learns from transitions only; whether noise is seen may depend on its "
+                "value, and its proofs would not hold"
             )
         number, following = words.action(action), words.state(next_state, "next_state")
         self._check_state(following, "next_state")
@@ -336,15 +337,16 @@ class SystemAgent(Agent):
             variables = variables_of(seen)
             if self.takes_noise and not (isinstance(noise, Mapping) and any(one in noise for one in variables)):
                 raise AgentError(
-                    f"observe needs costs=... or noise={{{_shown(variables)}}}: no next state depends on {name!r}, "
-                    f"whose parameter is unknown; noise={{{variables[0]!r}: None}} says that it was not seen"
+                    f"observe needs costs=... or noise={{{_shown(variables)}}}: no next state depends on "
+                    f"{quoted(name)}, "
+                    f"whose parameter is unknown; noise={{{quoted(variables[0])}: None}} says that it was not seen"
                 )
 
     def _warn_if_hidden(self) -> None:
         """Warn if no next state depends on a parameter that is to be learned."""
         hidden = self.belief.hidden if isinstance(self.belief, Structured) else {}
         for name, seen in hidden.items():
-            line = f"no next state depends on {name!r}, whose parameter is unknown"
+            line = f"no next state depends on {quoted(name)}, whose parameter is unknown"
             if self.takes_noise:
                 line += (
                     f": it is learned from realised costs only, observe(..., costs=...), or if it is seen, "
@@ -352,7 +354,7 @@ class SystemAgent(Agent):
                 )
             else:
                 line += (
-                    f", and {self.name!r} learns from transitions only and never learns it; give its value, "
+                    f", and {quoted(self.name)} learns from transitions only and never learns it; give its value, "
                     f"with_noise({as_argument(seen)}), or use PSConRL.of"
                 )
             warnings.warn(line, AdviceWarning, stacklevel=4)
@@ -365,4 +367,4 @@ def _ratio(number: float, average: float, divisor: float) -> float:
 
 def _shown(variables: tuple[str, ...]) -> str:
     """Return variables of noise as they are reported."""
-    return ", ".join(f"{name!r}: ..." for name in variables)
+    return ", ".join(f"{quoted(name)}: ..." for name in variables)

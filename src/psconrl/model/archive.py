@@ -18,6 +18,7 @@ from numpy.lib import format as npy
 
 from psconrl.caps import need
 from psconrl.errors import PsconrlError
+from psconrl.escaping import quoted
 
 DEFLATED_MOST = 1032  # bytes that one byte of a deflate stream can stand for (the zlib manual)
 TEXT_PARSED_BYTES = 7  # bytes of memory per byte of JSON, at worst: a character takes four, and is parsed to twenty
@@ -52,10 +53,10 @@ class Archive:
         elif member.compress_type == zipfile.ZIP_DEFLATED:
             possible = member.file_size <= DEFLATED_MOST * (member.compress_size + STREAM_BYTES)
         else:
-            raise self._error(f"{member.filename!r} is compressed in a way that is not read; NumPy uses deflate")
+            raise self._error(f"{quoted(member.filename)} is compressed in a way that is not read; NumPy uses deflate")
         if not possible:
             raise self._error(
-                f"damaged: {member.filename!r} claims {member.file_size:,} bytes, to which its "
+                f"damaged: {quoted(member.filename)} claims {member.file_size:,} bytes, to which its "
                 f"{member.compress_size:,} cannot unpack"
             )
         self._zip.open(member).close()  # an error if it has another name there: an optional array would be left out
@@ -89,7 +90,7 @@ class Archive:
         _, by_columns, dtype = self._header(self._names[f"{name}.npy"])
         if dtype.str not in kinds or by_columns:
             order = ", stored by columns" if by_columns else ""
-            raise self._error(f"{name!r} must hold numbers of type {' or '.join(kinds)}; got {dtype.str}{order}")
+            raise self._error(f"{quoted(name)} must hold numbers of type {' or '.join(kinds)}; got {dtype.str}{order}")
 
     def other_format(self, form: str, found: object) -> PsconrlError:
         """Return the error for a file that should be of the format ``form``, and says that it is of another."""
@@ -104,11 +105,13 @@ class Archive:
             shape, by_columns, dtype = read(f)
             start = f.tell()
         if dtype.kind not in KINDS_OF_NUMBERS:
-            raise self._error(f"{name!r} must hold numbers or text; objects are pickled, and never read")
+            raise self._error(f"{quoted(name)} must hold numbers or text; objects are pickled, and never read")
         claimed = math.prod(shape) * dtype.itemsize
         # No honest array has a longer side than the whole file has bytes, even if it is empty.
         if claimed != member.file_size - start or min(shape, default=0) < 0 or max(shape, default=0) > self._total:
-            raise self._error(f"{name!r} claims to have shape {shown_shape(shape)}, for which it is not long enough")
+            raise self._error(
+                f"{quoted(name)} claims to have shape {shown_shape(shape)}, for which it is not long enough"
+            )
         return tuple(shape), by_columns, dtype
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model import validation
 from psconrl.model.gymnasium_table import cost_names, read_table
 from psconrl.model.layout import GridLayout
@@ -82,7 +83,7 @@ class CMDP:
         names = validation.read_names(cost_names, m + 1, "cost_names") or validation.default_cost_names(m, maximise)
         states = validation.read_names(state_names, S, "state_names")
         if not isinstance(maximise, bool | np.bool_):
-            raise ModelError(f"maximise must be True or False; got {maximise!r}")
+            raise ModelError(f"maximise must be True or False; got {quoted(maximise)}")
         floors = validation.read_at_least(at_least, names)
         put = object.__setattr__
         put(self, "transition", Transition.of(validation.frozen(P)))
@@ -302,10 +303,10 @@ class CMDP:
         """
         share = float(validation.as_floats(probability, "probability"))
         if not 0.0 <= share <= 1.0:
-            raise ModelError(f"probability must lie in [0, 1]; got {probability!r}")
+            raise ModelError(f"probability must lie in [0, 1]; got {quoted(probability)}")
         initial = validation.read_initial(state, self.n_states, self.state_names)
         if initial.max() < 1.0:
-            raise ModelError(f"restarting needs one state, by name or number; got {state!r}")
+            raise ModelError(f"restarting needs one state, by name or number; got {quoted(state)}")
         return self._replaced(
             transition=self.transition.restarting(int(initial.argmax()), share),
             initial=validation.frozen(initial),
@@ -316,7 +317,7 @@ class CMDP:
         """Return the model on a closed set of states, which must contain the support of the initial distribution."""
         states = np.asarray(states, dtype=np.int64)
         if ((states < 0) | (states >= self.n_states)).any():
-            raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {states.tolist()}")
+            raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {quoted(states.tolist())}")
         pairs = self.transition.pairs_of(states)
         outside = np.ones(self.n_states)
         outside[states] = 0.0
@@ -324,8 +325,9 @@ class CMDP:
         if open_pairs.size:
             s, a = divmod(int(pairs[open_pairs[0]]), self.n_actions)
             raise ModelError(
-                f"states must be a set that no transition leaves; action {self.action_name(a)!r} leaves it from state "
-                f"{self.state_name(s)!r} ({open_pairs.size} pairs leave). Add the states that they lead to."
+                f"states must be a set that no transition leaves; action {quoted(self.action_name(a))} leaves it "
+                "from state "
+                f"{quoted(self.state_name(s))} ({open_pairs.size} pairs leave). Add the states that they lead to."
             )
         return CMDP(
             self.transition.restrict(states),

@@ -15,6 +15,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 
 from psconrl.caps import need
 from psconrl.errors import ModelError, PsconrlError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.files import as_path, reading, write_atomically
 from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
@@ -183,13 +184,13 @@ def _build(record: dict[str, Any]) -> CMDP:
         raise ModelError(f"not a {FORMAT} file")
     version = record.pop("version", VERSION)
     if version != VERSION:
-        raise ModelError(f"format version {version!r} is not known here (newest: {VERSION}); update psconrl")
+        raise ModelError(f"format version {quoted(version)} is not known here (newest: {VERSION}); update psconrl")
     for name in record:
         if name not in _FIELDS:
             raise ModelError(unknown_name("field", name, _FIELDS))
     for name in _REQUIRED:
         if record.get(name) is None:
-            raise ModelError(f"field {name!r} is missing")
+            raise ModelError(f"field {quoted(name)} is missing")
     for name in ("state_names", "action_names", "cost_names", "at_least"):
         if record.get(name) is not None:
             need_texts(record[name], name)

@@ -9,6 +9,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import PolicyError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.units import Units
 
 SHOWN_SHARE = 1e-9  # actions of smaller probability are not shown
@@ -81,7 +82,7 @@ class Names:
         if isinstance(state, str | tuple) and self.states:
             raise PolicyError(unknown_name("state", state, self.states))
         or_name = " or a name" if self.states else ""
-        raise PolicyError(f"a state must be a number from 0 to {n_states - 1}{or_name}; got {state!r}")
+        raise PolicyError(f"a state must be a number from 0 to {n_states - 1}{or_name}; got {quoted(state)}")
 
 
 def _label(name: str) -> Any:

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import PolicyError
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.validation import as_floats
 
@@ -38,8 +39,8 @@ def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
     wrong = ~(np.isfinite(pi).all(axis=1) & (pi >= 0).all(axis=1) & (abs(pi.sum(axis=1) - 1) <= POLICY_TOL))
     if wrong.any():
         s = int(wrong.argmax())
-        raise PolicyError(f"policy[{s}] must be a distribution; got {pi[s].tolist()}")
+        raise PolicyError(f"policy[{s}] must be a distribution; got {quoted(pi[s].tolist())}")
     if (pi[~cmdp.available] > 0).any():
         s, a = np.argwhere((pi > 0) & ~cmdp.available)[0]
-        raise PolicyError(f"policy[{s}] plays action {cmdp.action_name(int(a))!r}, which is not available there")
+        raise PolicyError(f"policy[{s}] plays action {quoted(cmdp.action_name(int(a)))}, which is not available there")
     return pi

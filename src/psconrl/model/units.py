@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psconrl.errors import ModelError, unknown_name
+from psconrl.escaping import quoted
 
 FIELDS = ("round", "counted", "levels")
 
@@ -82,21 +83,21 @@ def read_units(units: Any, cost_names: tuple[str, ...]) -> Units:
                 raise ModelError(unknown_name("field of units", key, FIELDS))
         units = Units(**units)
     if not isinstance(units, Units):
-        raise ModelError(f"units must be psconrl.Units or a mapping with {', '.join(FIELDS)}; got {units!r}")
+        raise ModelError(f"units must be psconrl.Units or a mapping with {', '.join(FIELDS)}; got {quoted(units)}")
     if not _is_line(units.round) or units.round != units.round.strip():
-        raise ModelError(f"units: round must be text such as 'hour'; got {units.round!r}")
+        raise ModelError(f"units: round must be text such as 'hour'; got {quoted(units.round)}")
     for kind in ("counted", "levels"):
         said = getattr(units, kind)
         if not isinstance(said, Mapping):
-            raise ModelError(f"units: {kind} must map names of costs to units; got {said!r}")
+            raise ModelError(f"units: {kind} must map names of costs to units; got {quoted(said)}")
         for cost, unit in said.items():
             if cost not in cost_names:
                 raise ModelError("units: " + unknown_name("cost", cost, cost_names))
             if not _is_line(unit) or not unit.strip():
-                raise ModelError(f"units: that of {cost!r} must be text such as 'euro'; got {unit!r}")
+                raise ModelError(f"units: that of {quoted(cost)} must be text such as 'euro'; got {quoted(unit)}")
     for cost in units.counted:
         if cost in units.levels:
-            raise ModelError(f"units: {cost!r} is either counted or a level, not both")
+            raise ModelError(f"units: {quoted(cost)} is either counted or a level, not both")
     return Units(units.round, dict(units.counted), dict(units.levels))
 
 

@@ -1,6 +1,7 @@
 """Validation of a user's model: shapes, distributions and names, with errors that say how to fix them."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array, issparse
 from psconrl.arrays import Bools, Floats, Matrix, in_32_bits, read_only
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import ModelError, PsconrlError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.matrices import clear, expectation, first_wrong_entry
 from psconrl.model.transition import Transition
 
@@ -255,16 +257,21 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
         raise ModelError(f"{what} must have length {n}; got {len(result)}")
     broken = [name for name in result if len(name.splitlines()) > 1]
     if broken:
-        raise ModelError(f"{what} must be single lines; got {broken[0]!r}")
+        raise ModelError(f"{what} must be single lines; got {quoted(broken[0])}")
+    try:
+        "".join(result).encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(f"{what}: {quoted(error.object[error.start])} is no character that a file can hold") from None
     if len(set(result)) != n:
-        raise ModelError(f"{what} must be distinct; {next(x for x in result if result.count(x) > 1)!r} repeats")
+        repeated = next(name for name, times in Counter(result).items() if times > 1)
+        raise ModelError(f"{what} must be distinct; {quoted(repeated)} repeats")
     return result
 
 
 def read_at_least(at_least: Any, cost_names: tuple[str, ...]) -> frozenset[str]:
     """Return the names of the costs that are negated quantities, kept at or above a threshold."""
     if isinstance(at_least, str) or not isinstance(at_least, Iterable):
-        raise ModelError(f"at_least must be a list of names of costs; got {at_least!r}")
+        raise ModelError(f"at_least must be a list of names of costs; got {quoted(at_least)}")
     given = [str(name) for name in at_least]
     for name in given:
         if name not in cost_names[1:]:
@@ -281,7 +288,7 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...], at_least: froz
                 raise ModelError(unknown_name("constrained cost", name, cost_names[1:]))
         missing = [name for name in cost_names[1:] if name not in thresholds]
         if missing:
-            raise ModelError(f"thresholds must cover every constrained cost; {missing[0]!r} is missing")
+            raise ModelError(f"thresholds must cover every constrained cost; {quoted(missing[0])} is missing")
         given = as_floats([thresholds[name] for name in cost_names[1:]], "thresholds")
         thresholds = given * np.array([-1.0 if name in at_least else 1.0 for name in cost_names[1:]])
     tau = np.atleast_1d(as_floats(thresholds, "thresholds")).copy()
@@ -300,7 +307,7 @@ def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
     """Return the initial distribution, from a state (index or name) or a distribution."""
     if isinstance(initial, str):
         if names is None:
-            raise ModelError(f"initial must be an index, as the states have no names; got {initial!r}")
+            raise ModelError(f"initial must be an index, as the states have no names; got {quoted(initial)}")
         if initial not in names:
             raise ModelError(unknown_name("initial state", initial, names))
         initial = names.index(initial)

@@ -18,6 +18,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError, SolverError
+from psconrl.escaping import quoted
 from psconrl.kernels.certificates import deviations, drift_rounding, least_of, reduced_costs
 from psconrl.kernels.double_double import precise_reduced_costs
 from psconrl.kernels.products import dot
@@ -127,7 +128,7 @@ def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
     if not cmdp.available[np.arange(cmdp.n_states), policies].all():
         raise ModelError("policies of the mixture play actions that are not available")
     if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= SUM_OF_SHARES:
-        raise ModelError(f"shares of the mixture must add up to 1; got {shares.tolist()}")
+        raise ModelError(f"shares of the mixture must add up to 1; got {quoted(shares.tolist())}")
 
 
 def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from psconrl.arrays import Floats
-from psconrl.check_proof.checker import EXCESS, GAP
+from psconrl.check_proof.checker import LIMIT_TOL, GAP_TOL
 from psconrl.check_proof.plain_model import Scale
 from psconrl.kernels.certificates import excess_units_of, units_of
 from psconrl.model.cmdp import CMDP
@@ -47,6 +47,6 @@ def accepted(cmdp: CMDP, averages: Sequence[Fraction], bound: Fraction) -> bool:
     scales = [Scale.of(cost[cmdp.available].tolist()) for cost in cmdp.costs]
     limits = [Fraction(tau) for tau in cmdp.thresholds.tolist()]
     kept = all(
-        x - tau <= EXCESS * scale.unit(tau) for x, tau, scale in zip(averages[1:], limits, scales[1:], strict=True)
+        x - tau <= LIMIT_TOL * scale.unit(tau) for x, tau, scale in zip(averages[1:], limits, scales[1:], strict=True)
     )
-    return kept and averages[0] - max(bound, scales[0].low) <= GAP * scales[0].unit(averages[0])
+    return kept and averages[0] - max(bound, scales[0].low) <= GAP_TOL * scales[0].unit(averages[0])

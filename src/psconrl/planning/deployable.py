@@ -11,7 +11,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import PolicyError
-from psconrl.escaping import csv_cell
+from psconrl.escaping import csv_cell, quoted
 from psconrl.files import as_path, write_atomically
 from psconrl.model.names import Names
 
@@ -39,7 +39,7 @@ class Deployable:
         ('speed 0 open', 0)
         """
         if rng is not None and not isinstance(rng, np.random.Generator):
-            raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {rng!r}")
+            raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {quoted(rng)}")
         row = self._row(state)
         action = int(row.argmax())
         if row[action] < 1.0:

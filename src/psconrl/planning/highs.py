@@ -1,7 +1,10 @@
 """The LP solver HiGHS: silent, on one thread, with the tightest tolerances it accepts."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
 from psconrl.planning.tolerances import HIGHS_DEFAULT_TOL, HIGHS_LEAST_ENTRY, HIGHS_TOL, HIGHS_WIDER_TOL
 
 if TYPE_CHECKING:
@@ -17,6 +20,43 @@ _OPTIONS: dict[str, Any] = {
     "dual_feasibility_tolerance": HIGHS_TOL,
     "small_matrix_value": HIGHS_LEAST_ENTRY,
 }
+
+
+class HighsProgram(NamedTuple):
+    """A linear program in HiGHS' terms: minimise ``cost x`` over x >= 0, with rows between two bounds, by columns."""
+
+    cost: Floats  # (n,)
+    lower: Floats  # (rows,)
+    upper: Floats  # (rows,)
+    start: Ints  # (n+1,) the entries of column j are start[j] to start[j+1]
+    row: Ints  # of every entry
+    value: Floats
+
+    @property
+    def work(self) -> int:
+        """Rows times entries: a rough measure of the time that HiGHS takes."""
+        return int(self.lower.size) * int(self.value.size)
+
+    def highs(self) -> "highspy.HighsLp":
+        """Return the program as HiGHS' own object."""
+        import highspy
+
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = self.lower.size, self.cost.size
+        lp.col_cost_ = self.cost
+        lp.col_lower_, lp.col_upper_ = np.zeros(self.cost.size), np.full(self.cost.size, highspy.kHighsInf)
+        lp.row_lower_, lp.row_upper_ = self.lower, self.upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = self.start, self.row, self.value
+        return lp
+
+
+class HighsAnswer(NamedTuple):
+    """How HiGHS ended, and what it found: the variables, and the duals of the rows."""
+
+    status: str
+    values: Floats
+    duals: Floats
 
 
 def new_highs(**options: Any) -> Any:
@@ -50,3 +90,10 @@ def run(program: "highspy.HighsLp") -> Any:
         if status(highs) in ("kOptimal", "kInfeasible"):
             break
     return highs
+
+
+def highs_answer(program: HighsProgram) -> HighsAnswer:
+    """Solve a program by ``run``."""
+    highs = run(program.highs())
+    solution = highs.getSolution()
+    return HighsAnswer(status(highs), np.array(solution.col_value), np.array(solution.row_dual))

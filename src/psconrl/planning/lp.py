@@ -6,7 +6,7 @@ r"""The occupancy linear program on HiGHS: the reference for the mixture, valid 
 An infeasible model is solved again for the least excess t over all thresholds; its dual is the Farkas proof.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, hstack, vstack
@@ -16,12 +16,10 @@ from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.structure import attractor_policy
 from psconrl.planning.candidate import Candidate, Dual
-from psconrl.planning.highs import run, status
+from psconrl.planning.highs import HighsProgram
+from psconrl.planning.highs_process import stoppable_answer
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import LP_MASS
-
-if TYPE_CHECKING:
-    import highspy
 
 
 class Program(NamedTuple):
@@ -39,22 +37,14 @@ class Program(NamedTuple):
         cost = np.append(np.zeros(self.cost.size), 1.0)
         return self._replace(matrix=csr_array(hstack([self.matrix, excess])), cost=cost)
 
-    def highs(self) -> "highspy.HighsLp":
-        """Return the program in HiGHS' format."""
-        import highspy
-
-        lp, matrix = highspy.HighsLp(), csc_array(self.matrix)
-        lp.num_row_, lp.num_col_ = matrix.shape
-        lp.col_cost_ = self.cost
-        lp.col_lower_, lp.col_upper_ = np.zeros(self.cost.size), np.full(self.cost.size, highspy.kHighsInf)
-        lower, upper, m = self.right.copy(), self.right.copy(), self.n_constraints
-        lower[:m] = -highspy.kHighsInf
+    def columns(self) -> HighsProgram:
+        """Return the program in HiGHS' terms."""
+        matrix, m = csc_array(self.matrix), self.n_constraints
+        lower, upper = self.right.copy(), self.right.copy()
+        lower[:m] = -np.inf
         # The balance rows sum to zero. With all of them HiGHS mistakes rounding for infeasibility, so one row is freed.
-        lower[m], upper[m] = -highspy.kHighsInf, highspy.kHighsInf
-        lp.row_lower_, lp.row_upper_ = lower, upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        return lp
+        lower[m], upper[m] = -np.inf, np.inf
+        return HighsProgram(self.cost, lower, upper, matrix.indptr, matrix.indices, matrix.data)
 
 
 class Optimum(NamedTuple):
@@ -99,15 +89,14 @@ def states_of(pairs: Ints, S: int, A: int) -> csr_array:
 
 def optimum(program: Program, way_out: str) -> Optimum:
     """Solve a program; if it is infeasible, minimise its excess instead."""
-    highs = run(program.highs())
-    feasible = status(highs) != "kInfeasible"
+    found = stoppable_answer(program.columns())
+    feasible = found.status != "kInfeasible"
     if not feasible:
-        highs = run(program.elastic().highs())
-    if status(highs) != "kOptimal":
-        raise SolverError(f"HiGHS ended with {status(highs)}; {way_out}")
-    solution = highs.getSolution()
-    dual, m = np.array(solution.row_dual), program.n_constraints
-    return Optimum(feasible, np.array(solution.col_value), np.maximum(-dual[:m], 0.0), dual[m:])
+        found = stoppable_answer(program.elastic().columns())
+    if found.status != "kOptimal":
+        raise SolverError(f"HiGHS ended with {found.status}; {way_out}")
+    duals, m = found.duals, program.n_constraints
+    return Optimum(feasible, found.values, np.maximum(-duals[:m], 0.0), duals[m:])
 
 
 def spread(values: Floats, pairs: Ints, S: int, A: int) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import InfeasibleError, PolicyError
+from psconrl.escaping import quoted
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy, randomised_in
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
@@ -160,7 +161,7 @@ class Plan(Deployable):
         """
         self._need_playable()
         if not isinstance(rng, np.random.Generator):
-            raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {rng!r}")
+            raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {quoted(rng)}")
         if self.mixture is None:
             return DrawnPolicy(self.policy.copy(), self.occupancy.copy(), self.names)
         drawn = self.mixture.draw(rng)

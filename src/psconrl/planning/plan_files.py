@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError
+from psconrl.escaping import quoted
 from psconrl.files import as_path, write_atomically
 from psconrl.model.archive import Archive, opened_archive
 from psconrl.model.names import Names
@@ -148,7 +149,9 @@ def _read(arrays: Archive) -> dict[str, Any]:
     if header.get("format") != FORMAT:
         raise arrays.other_format(FORMAT, header.get("format"))
     if header["version"] != VERSION:
-        raise PolicyError(f"format version {header['version']!r} is not known here (newest: {VERSION}); update psconrl")
+        raise PolicyError(
+            f"format version {quoted(header['version'])} is not known here (newest: {VERSION}); update psconrl"
+        )
     costs = tuple(str(name) for name in header["cost_names"])
     m = len(costs) - 1
     S, A = arrays.shape("policy")
@@ -221,7 +224,9 @@ def _exact(record: dict[str, Any], sizes: tuple[int, int, int]) -> ExactPlan:
 
 def _floats(arrays: Archive, name: str, shape: tuple[int, ...]) -> Floats:
     if arrays.shape(name) != shape or arrays[name].dtype.kind not in "fiu":
-        raise PolicyError(f"{name!r} must be numbers of shape {shape}; got {arrays[name].dtype} {arrays.shape(name)}")
+        raise PolicyError(
+            f"{quoted(name)} must be numbers of shape {shape}; got {arrays[name].dtype} {arrays.shape(name)}"
+        )
     return np.asarray(arrays[name], dtype=float)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.certificate_units import units
 from psconrl.planning.certification import certified, certified_as_played, unevaluated
@@ -65,9 +66,9 @@ def plan(
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
     if progress is not None and not callable(progress):
-        raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
+        raise ConfigError(f"progress must be a function, such as print; got {quoted(progress)}")
     if not isinstance(exact, bool):
-        raise ConfigError(f"exact must be True or False; got {exact!r}")
+        raise ConfigError(f"exact must be True or False; got {quoted(exact)}")
     result = plan_settled(cmdp, method, start, Watch(progress, cmdp.maximise), exact)
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))

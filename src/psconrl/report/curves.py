@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.escaping import quoted
 from psconrl.experiment.environment_record import model_from
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import titles_of
@@ -115,7 +116,7 @@ def _experiments(store: Store) -> list[Experiment]:
             )
         ]
         if curves or failures:
-            known = store.columns.facts(facts, f"facts of {name!r}")
+            known = store.columns.facts(facts, f"facts of {quoted(name)}")
             _check_costs(store, name, known, curves)
             title = store.columns.text(name, "the name of an experiment")
             found.append(Experiment(title, known, model_from(model, known.get("states")), curves, failures, title))
@@ -127,7 +128,7 @@ def _check_costs(store: Store, name: str, facts: dict[str, Any], curves: dict[st
         {len(facts["cost_names"])} if "cost_names" in facts else set()
     )
     if len(sizes) > 1:
-        store.columns.wrong(f"the runs of {name!r}", "of the same number of costs")
+        store.columns.wrong(f"the runs of {quoted(name)}", "of the same number of costs")
 
 
 def _curves_of(store: Store, experiment: str) -> dict[str, Curves]:
@@ -198,7 +199,7 @@ def _run(store: Store, row: tuple[Any, ...]) -> _Run:
 
 def _curves(store: Store, label: str, runs: list[_Run]) -> Curves:
     if len({len(run.thresholds) for run in runs}) > 1:
-        store.columns.wrong(f"the runs of {label!r}", "of the same number of costs")
+        store.columns.wrong(f"the runs of {quoted(label)}", "of the same number of costs")
     rounds = min((run.rounds for run in runs), key=len)
     runs = [run for run in runs if np.array_equal(run.rounds, rounds)]
     probed = all(len(run.probe) == rounds.size for run in runs)

@@ -1,5 +1,6 @@
 """Writing figures to files, and the settings that all of them share."""
 
+import io
 import os
 from pathlib import Path
 from typing import IO
@@ -8,6 +9,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from psconrl.errors import ConfigError
+from psconrl.escaping import xml_text
 from psconrl.files import write_atomically
 
 PRINT_DPI = 300
@@ -23,7 +25,11 @@ def write_figure(figure: Figure, path: str | os.PathLike[str], exact: bool = Fal
     form = target.suffix.lower().removeprefix(".")
 
     def write(f: IO[bytes]) -> None:
+        picture = io.BytesIO()
         with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
-            figure.savefig(f, format=form, dpi=PRINT_DPI if exact else 150, bbox_inches=None if exact else "tight")
+            figure.savefig(
+                picture, format=form, dpi=PRINT_DPI if exact else 150, bbox_inches=None if exact else "tight"
+            )
+        f.write(xml_text(picture.getvalue().decode()).encode() if form == "svg" else picture.getvalue())
 
     write_atomically(target, write, ConfigError)

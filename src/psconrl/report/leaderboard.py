@@ -19,6 +19,7 @@ from scipy.stats import rankdata
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.experiment.spec import COSTS_SUFFIX
 from psconrl.report.curves import Curves, Experiment
@@ -102,8 +103,8 @@ def leaderboard(experiments: Sequence[Experiment], factor: float = OVERSPENDING_
     for experiment in environments:
         if REFERENCE not in experiment.curves or not experiment.facts.get("prices"):
             raise ConfigError(
-                f"experiment {experiment.name!r} has no place on a leaderboard: it needs shadow prices, "
-                f"and runs of {REFERENCE!r}"
+                f"experiment {quoted(experiment.name)} has no place on a leaderboard: it needs shadow prices, "
+                f"and runs of {quoted(REFERENCE)}"
             )
     if not environments:
         raise ConfigError("a leaderboard needs finished runs; there are none")

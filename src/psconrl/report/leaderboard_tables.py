@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.escaping import markdown_text
 from psconrl.report.leaderboard import Board, short
 from psconrl.report.number_format import format_number
-from psconrl.report.print_table import markdown_table
+from psconrl.report.print_table import Bold, markdown_table
 from psconrl.report.statistics import FEW_RUNS
 
 NOTE = (
@@ -33,7 +34,7 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
         ],
         "rows": [
             [
-                s.title, settings.get(s.label, ""), str(s.rank), "-" if s.not_worse is None else s.not_worse,
+                s.title, settings.get(s.label, ""), s.rank, "-" if s.not_worse is None else s.not_worse,
                 s.environments,
                 *map(_two_digits, (s.loss, s.tail, s.worst_run, s.overspent, s.worst, s.strong, s.growth)),
                 format_number(s.seconds, 2),
@@ -66,7 +67,7 @@ def environments_table(board: Board) -> dict[str, Any]:
     rows = []
     for standing in board.standings:
         places = [board.places[environment].get(standing.label) for environment in board.environments]
-        cells = ["" if p is None else f"**{p.score}**" if p.not_worse else str(p.score) for p in places]
+        cells = ["" if p is None else Bold(p.score) if p.not_worse else p.score for p in places]
         rows.append([standing.title, *cells])
     return {
         "title": "By environment",
@@ -80,9 +81,15 @@ def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> s
     """Return all tables as Markdown, with one chapter per board."""
     parts: list[str] = []
     for name, board in boards.items():
-        parts.append(f"## {name}\n")
+        parts.append(f"## {markdown_text(name)}\n")
         for table in (standings_table(board, settings), environments_table(board)):
-            parts += [f"### {table['title']}\n", markdown_table(table["header"], table["rows"]), "", table["note"], ""]
+            parts += [
+                f"### {markdown_text(table['title'])}\n",
+                markdown_table(table["header"], table["rows"]),
+                "",
+                table["note"],
+                "",
+            ]
     return "\n".join(parts)
 
 

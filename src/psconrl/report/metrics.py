@@ -7,6 +7,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.priced_regret import penalised_regret, regret_at_prices
 
@@ -96,7 +97,7 @@ def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Me
             raise ConfigError(unknown_name("metric", name, METRICS))
         for experiment in experiments:
             if missing := _missing(METRICS[name], experiment):
-                raise ConfigError(f"{name}: experiment {experiment.name!r} {missing}")
+                raise ConfigError(f"{name}: experiment {quoted(experiment.name)} {missing}")
         found += _for_each_limit(METRICS[name], experiments)
     return found
 

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.report.curves import Experiment
 from psconrl.report.metrics import measures, window_of
 from psconrl.report.panels import Line, Row, band, panel_figure, rows_of, tidy
@@ -20,7 +21,7 @@ METRICS = {"signed": ("regret", "violation"), "paper": ("paper-regret", "paper-v
 def figure1(experiment: Experiment) -> Figure:
     """Draw the counterexample: average cost against its threshold, and the sampled theta."""
     if not all(curves.probe.size for curves in experiment.curves.values()):
-        raise ConfigError(f"experiment {experiment.name!r} recorded no sampled probability (probe = [...])")
+        raise ConfigError(f"experiment {quoted(experiment.name)} recorded no sampled probability (probe = [...])")
     figure = Figure(figsize=(8.2, 3.2))
     left, right = figure.subplots(1, 2)
     for curves in experiment.curves.values():
@@ -43,7 +44,7 @@ def figure1(experiment: Experiment) -> Figure:
 def figure2(experiments: Sequence[Experiment], metric: str = "signed") -> Figure:
     """Draw regret above and violation below, with one column per environment."""
     if metric not in METRICS:
-        raise ConfigError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
+        raise ConfigError(f"metric must be one of {', '.join(METRICS)}; got {quoted(metric)}")
     _check(experiments)
     return panel_figure(experiments, rows_of(measures(experiments, METRICS[metric])))
 
@@ -73,5 +74,5 @@ def _check(experiments: Sequence[Experiment]) -> None:
     for e in experiments:
         if len(e.cost_names) < 2 or not all(np.isfinite(c.optimum).all() for c in e.curves.values()):
             raise ConfigError(
-                f"experiment {e.name!r} has no constraints, or they cannot be met: there is nothing to compare"
+                f"experiment {quoted(e.name)} has no constraints, or they cannot be met: there is nothing to compare"
             )

@@ -4,22 +4,17 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import csv_cell
+from psconrl.escaping import csv_cell, latex_text, markdown_text
 from psconrl.report.curves import Experiment
 from psconrl.report.metrics import UNKNOWN, Measure
 from psconrl.report.statistics import MeanInterval, final
 
 FORMATS = ("latex", "markdown", "csv")
 NOTE = "Mean and 95% bootstrap interval over runs, after the last round."
-# Characters that are special in LaTeX, and their escapes.
-SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}  # fmt: skip
 
 
 def print_table(experiments: Sequence[Experiment], measured: Sequence[Measure], form: str) -> str:
@@ -46,27 +41,16 @@ def _note(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str
 def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
     width = 2 + len(measured)
     lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
-    lines += [" & ".join(["agent", "runs", *(_escaped(m.title) for m in measured)]) + r" \\", r"\midrule"]
+    lines += [" & ".join(["agent", "runs", *(latex_text(m.title) for m in measured)]) + r" \\", r"\midrule"]
     for experiment in experiments:
         if len(experiments) > 1:
             lines += [r"\addlinespace"] if experiment is not experiments[0] else []
-            lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{_escaped(experiment.title)}}}}} \\")
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{latex_text(experiment.title)}}}}} \\")
         for title, runs, estimates in _entries(experiment, measured):
-            cells = [_escaped(title), f"{runs:,}", *("--" if e is None else _in_text(str(e)) for e in estimates)]
+            cells = [latex_text(title), f"{runs:,}", *("--" if e is None else _in_text(str(e)) for e in estimates)]
             lines.append(" & ".join(cells) + r" \\")
-    note = rf"\multicolumn{{{width}}}{{l}}{{\footnotesize {_escaped(_note(experiments, measured))}}} \\"
+    note = rf"\multicolumn{{{width}}}{{l}}{{\footnotesize {latex_text(_note(experiments, measured))}}} \\"
     return "\n".join([*lines, r"\bottomrule", note, r"\end{tabular}", ""])
-
-
-def _escaped(name: str) -> str:
-    r"""Escape a name for LaTeX.
-
-    >>> _escaped("R&D_2 [50%]")
-    'R\\&D\\_2 [50\\%]'
-    """
-    plain = " ".join(name.split())
-    text = "".join(SPECIAL.get(letter, letter) for letter in plain)
-    return f"{{}}{text}" if text.startswith(("[", "*")) else text  # after \\ they would start an argument
 
 
 def _in_text(numbers: str) -> str:
@@ -85,20 +69,31 @@ def _markdown(experiments: Sequence[Experiment], measured: Sequence[Measure]) ->
     return f"{markdown_table(header, rows)}\n\n{_note(experiments, measured)}\n"
 
 
-def markdown_table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a Markdown table.
+@dataclass(frozen=True)
+class Bold:
+    """A cell of a Markdown table in bold type."""
 
-    >>> print(markdown_table(["agent", "runs"], [["a|b", 5]]))
+    cell: Any
+
+
+def markdown_table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a Markdown table, in which texts stand for themselves.
+
+    >>> print(markdown_table(["agent", "runs"], [["a|b", 5], ["c", Bold(6)]]))
     | agent | runs |
     |---|---|
-    | a\\|b | 5 |
+    | a&#124;b | 5 |
+    | c | **6** |
     """
-    lines = [
-        "| " + " | ".join(" ".join(str(cell).split()).replace("|", r"\|") for cell in row) + " |"
-        for row in [header, *rows]
-    ]
+    lines = ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in [header, *rows]]
     lines.insert(1, "|" + "---|" * len(header))
     return "\n".join(lines)
+
+
+def _markdown_cell(cell: Any) -> str:
+    if isinstance(cell, Bold):
+        return f"**{_markdown_cell(cell.cell)}**"
+    return markdown_text(cell) if isinstance(cell, str) else str(cell)
 
 
 def _csv(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:

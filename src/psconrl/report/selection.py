@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.report.curves import Experiment
 
 
@@ -54,7 +55,11 @@ def _titles(renames: Sequence[str], known: Sequence[str]) -> dict[str, str]:
         label = max((x for x in known if text.startswith(f"{x}=")), key=len, default=None)
         if label is None:
             given, equals, _ = text.partition("=")
-            why = unknown_name("agent or experiment", given, known) if equals else f"must be LABEL=NAME; got {text!r}"
+            why = (
+                unknown_name("agent or experiment", given, known)
+                if equals
+                else f"must be LABEL=NAME; got {quoted(text)}"
+            )
             raise ConfigError(f"--rename: {why}")
         titles[label] = text.removeprefix(f"{label}=").strip()
         if not titles[label]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from psconrl.caps import need
 from psconrl.errors import ConfigError, StoreError
+from psconrl.escaping import quoted
 from psconrl.experiment.checksum import changed_error
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.sent_code import MOST_BYTES
@@ -70,7 +71,7 @@ def read_submission(path: Path) -> Submission:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise StoreError(f"{path}: is not a submission, as `psconrl board submit` writes it")
     if record.get("schema") != SCHEMA_VERSION:
-        raise StoreError(f"{path}: has schema {record.get('schema')!r}, and this psconrl reads {SCHEMA_VERSION}")
+        raise StoreError(f"{path}: has schema {quoted(record.get('schema'))}, and this psconrl reads {SCHEMA_VERSION}")
     found = _Reader(path).submission(record)
     try:
         changed = changed_in(record)
@@ -136,19 +137,20 @@ class _Reader:
             parts = PurePosixPath(path).parts
             plain = all(part.removesuffix(".py").isidentifier() for part in parts)
             if not path.endswith(".py") or not plain or parts[0].removesuffix(".py") in RESERVED_MODULES:
-                self._columns.wrong(f"the path {path!r} of a file", "that of a module, relative to its folder")
+                self._columns.wrong(f"the path {quoted(path)} of a file", "that of a module, relative to its folder")
         module = name.partition(":")[0].replace(".", "/")
         if files and (not is_code(name) or not {f"{module}.py", f"{module}/__init__.py"} & set(files)):
             self._columns.wrong("name", "module:Class, with the module among files")
 
     def _facts(self, name: str, facts: Any) -> dict[str, Any]:
         if not isinstance(facts, dict):
-            self._columns.wrong(f"environment {name!r}", "a JSON object")
-        names = self._columns.texts(facts.get("cost_names"), f"cost_names of {name!r}")
+            self._columns.wrong(f"environment {quoted(name)}", "a JSON object")
+        names = self._columns.texts(facts.get("cost_names"), f"cost_names of {quoted(name)}")
         lengths = {"thresholds": len(names) - 1, "optimum": len(names), "prices": len(names) - 1}
         assert {"cost_names", *lengths} == set(FACTS)
         numbers = {
-            key: self._columns.numbers(facts.get(key), f"{key} of {name!r}", length) for key, length in lengths.items()
+            key: self._columns.numbers(facts.get(key), f"{key} of {quoted(name)}", length)
+            for key, length in lengths.items()
         }
         return {"cost_names": names, **numbers}
 
@@ -165,11 +167,11 @@ class _Reader:
         found: Runs = {}
         for name, runs in self._table(record, key).items():
             if name not in environments or not isinstance(runs, list) or not runs:
-                self._columns.wrong(f"{key} of {name!r}", "a list of runs in one of environments")
+                self._columns.wrong(f"{key} of {quoted(name)}", "a list of runs in one of environments")
             n_costs = len(environments[name]["cost_names"])
-            found[name] = [self._run(run, f"{key} of {name!r}", n_costs) for run in runs]
+            found[name] = [self._run(run, f"{key} of {quoted(name)}", n_costs) for run in runs]
             if len({str(run.rounds) for run in found[name]}) > 1:
-                self._columns.wrong(f"{key} of {name!r}", "runs with the same rounds")
+                self._columns.wrong(f"{key} of {quoted(name)}", "runs with the same rounds")
         return found
 
     def _run(self, run: Any, where: str, n_costs: int) -> SubmittedRun:
@@ -201,6 +203,6 @@ class _Reader:
             reference = [run.replicate for run in found.reference.get(name, [])]
             own = [run.replicate for run in found.runs.get(name, [])]
             if not reference or sorted(reference) != list(range(len(reference))):
-                self._columns.wrong(f"reference of {name!r}", "runs from 0 on")
+                self._columns.wrong(f"reference of {quoted(name)}", "runs from 0 on")
             if own and sorted(own) != sorted(reference):
-                self._columns.wrong(f"runs of {name!r}", "as many as those of the reference")
+                self._columns.wrong(f"runs of {quoted(name)}", "as many as those of the reference")

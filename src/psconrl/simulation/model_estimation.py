@@ -21,6 +21,7 @@ from psconrl.arrays import Floats, Ints, Matrix
 from psconrl.envs.continuing import ContinuingEnv, continuing
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import ConfigError, ModelError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.learned_mass import LearnedMass
@@ -60,7 +61,7 @@ def estimate(
     """
     rounds = as_count(rounds, "rounds", ConfigError)
     if seed is not None and not (is_whole(seed) and seed >= 0):
-        raise ConfigError(f"seed must be a whole number from 0 on; got {seed!r}")
+        raise ConfigError(f"seed must be a whole number from 0 on; got {quoted(seed)}")
     if belief is not None:
         Belief.checked(belief)
     task = _task(env, thresholds)
@@ -155,7 +156,7 @@ class EstimatedModel:
         by another ``estimate``, is free of this bias.
         """
         if not 0 < level < 1:
-            raise ConfigError(f"level must lie between 0 and 1; got {level!r}")
+            raise ConfigError(f"level must lie between 0 and 1; got {quoted(level)}")
         as_count(draws, "draws", ConfigError)
         whole = (self._n_task_states, self.model.n_actions)
         given = np.asarray(policy)[self.states] if np.shape(policy) == whole else policy

@@ -8,6 +8,7 @@ import numpy as np
 
 from psconrl.arrays import Ints
 from psconrl.errors import AgentError, ConfigError
+from psconrl.escaping import quoted
 from psconrl.kernels.play import play
 from psconrl.kernels.rounds import LastRound
 from psconrl.learning.agent import Agent
@@ -59,7 +60,7 @@ class Simulation(Run):
         given = cmdp
         if isinstance(given, System) and emission != "deterministic":
             raise ConfigError(
-                f"a system incurs realised costs, so that emission must be 'deterministic'; got {emission!r}"
+                f"a system incurs realised costs, so that emission must be 'deterministic'; got {quoted(emission)}"
             )
         cmdp = given.model_for_learning() if isinstance(given, System) else given
         player = adapt(agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, seed)
@@ -89,7 +90,7 @@ class Simulation(Run):
         try:
             rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         except (TypeError, ValueError):
-            raise ConfigError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
+            raise ConfigError(f"seed must be a whole number from 0 on, or several; got {quoted(seed)}") from None
         self.state = int(rng.choice(cmdp.n_states, p=cmdp.initial))
         self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if self._tables.emission else 0))
         self._values = PolicyValues(cmdp) if evaluate_policies else None

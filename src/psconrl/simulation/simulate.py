@@ -8,6 +8,7 @@ import gymnasium
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AdviceWarning, ConfigError, SlowWarning
+from psconrl.escaping import quoted
 from psconrl.learning.advice import advice
 from psconrl.learning.checks import is_whole
 from psconrl.learning.runtime.contract import Learner, is_learner
@@ -62,7 +63,7 @@ def simulate(
         if emission != "deterministic" or evaluate_policies:
             raise ConfigError("emission and evaluate_policies need a CMDP; a Gymnasium environment keeps its model")
         if seed is not None and not is_whole(seed):
-            raise ConfigError(f"a Gymnasium environment takes one number as seed; got {seed!r}")
+            raise ConfigError(f"a Gymnasium environment takes one number as seed; got {quoted(seed)}")
         run = GymSimulation(env, agent, None if seed is None else int(seed))
     else:
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")

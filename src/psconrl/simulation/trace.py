@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.model.units import Units
 from psconrl.saved_fields import integers, listed, need_that, read_fields, reals, text
@@ -144,7 +145,7 @@ def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
         spec = DEFAULT_CHECKPOINTS
     if isinstance(spec, str):
         if spec != "log":
-            raise ConfigError(f"checkpoints must be a number, 'log' or a list of rounds; got {spec!r}")
+            raise ConfigError(f"checkpoints must be a number, 'log' or a list of rounds; got {quoted(spec)}")
         grid = np.unique(np.round(np.geomspace(1, horizon, DEFAULT_CHECKPOINTS)).astype(np.int64))
     elif is_whole(spec):
         if spec < 1:
@@ -155,7 +156,7 @@ def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
     else:
         given = np.asarray(spec)
         if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer) or given.min() < 1:
-            raise ConfigError(f"checkpoints must be a number, 'log' or a list of rounds from 1 on; got {spec!r}")
+            raise ConfigError(f"checkpoints must be a number, 'log' or a list of rounds from 1 on; got {quoted(spec)}")
         grid = np.unique(given.astype(np.int64))
         grid = np.append(grid[grid < horizon], horizon)
     return grid

@@ -10,6 +10,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.validation import as_floats
 from psconrl.planning.deployable import Deployable
@@ -286,7 +287,7 @@ def trade_off(
         raise ConfigError(unknown_name("limit", limit, found))
     if numbers is None:
         if not isinstance(points, Integral) or not 1 <= points <= MOST_POINTS:
-            raise ConfigError(f"points must be a whole number from 1 to {MOST_POINTS:,}; got {points!r}")
+            raise ConfigError(f"points must be a whole number from 1 to {MOST_POINTS:,}; got {quoted(points)}")
         chosen = _span(system, found[limit], int(points))
     else:
         chosen = np.ravel(as_floats(numbers, "numbers", ConfigError))
@@ -310,6 +311,6 @@ def _span(system: Stated, limit: Requirement, points: int) -> Floats:
     system.expectations.report.stage(f"range of {limit.name}, 2 of 2")
     free = answer(system.with_limits({limit.name: None}))
     if best is None or not free.feasible:
-        raise ModelError(f"the range of {limit.name!r} is not known; give the numbers")
+        raise ModelError(f"the range of {quoted(limit.name)} is not known; give the numbers")
     averages = PolicyAverages(Measures(system), free.plan.occupancy)
     return np.linspace(best, limit.quantity.value(averages), points)

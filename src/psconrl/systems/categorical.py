@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.validation import as_floats
 from psconrl.saved_fields import Kind, listed, listing
 from psconrl.systems.noise_base import Arguments, Noise
@@ -59,9 +60,9 @@ class Categorical(Noise):
     def _set_values(self, values: Any) -> None:
         self.values = listed_values(values)
         if self.values.ndim != 1 or not 1 <= self.values.size <= MOST_OUTCOMES:
-            raise ModelError(f"Categorical: values must be a list of numbers or texts; got {values!r}")
+            raise ModelError(f"Categorical: values must be a list of numbers or texts; got {quoted(values)}")
         if self.values.dtype.kind not in "biufU" or np.unique(self.values).size != self.values.size:
-            raise ModelError(f"Categorical: values must be numbers, or texts, all different; got {values!r}")
+            raise ModelError(f"Categorical: values must be numbers, or texts, all different; got {quoted(values)}")
 
     def check_options(self) -> None:
         """Raise an error if values from a file are not those of a distribution."""
@@ -91,7 +92,7 @@ class Categorical(Noise):
         if isinstance(parameter, Weights) and parameter.weights.size != size:
             raise ModelError(f"{kind}: {size} weights are needed; got {parameter.weights.size}")
         if isinstance(parameter, str) or callable(parameter):
-            raise ModelError(f"{kind}: probabilities must be a list, one for each value; got {parameter!r}")
+            raise ModelError(f"{kind}: probabilities must be a list, one for each value; got {quoted(parameter)}")
         if isinstance(parameter, Sequence) and any(isinstance(each, str) or callable(each) for each in parameter):
             if len(parameter) != size:
                 raise ModelError(f"{kind}: {size} probabilities are needed; got {len(parameter)}")
@@ -118,7 +119,7 @@ class Categorical(Noise):
         if parameter.shape != (size,):
             raise ModelError(f"{kind}: {size} probabilities are needed; got {parameter.size}")
         if not ((parameter >= 0) & np.isfinite(parameter)).all() or abs(parameter.sum() - 1.0) > PROBABILITY_SUM_TOL:
-            raise ModelError(f"{kind}: probabilities must sum to 1; got {parameter.tolist()}")
+            raise ModelError(f"{kind}: probabilities must sum to 1; got {quoted(parameter.tolist())}")
         return parameter
 
     def checked_arguments(self, arguments: Arguments) -> Arguments:
@@ -185,17 +186,19 @@ class Joint(Categorical):
         if not 1 <= len(rows) <= MOST_OUTCOMES or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
             raise ModelError(
                 f"Joint: values must be a list of tuples of the same length, such as [(0, 'wet'), (1, 'dry')]; "
-                f"got {shown!r}"
+                f"got {quoted(shown)}"
             )
         self.tables: list[NDArray[Any]] = []  # the values of every variable
         for column in zip(*rows, strict=True):
             texts = sum(isinstance(value, str) for value in column)
             array = listed_values(column) if texts in (0, len(column)) else np.empty(0, dtype=object)
             if array.ndim != 1 or array.dtype.kind not in "biufU":
-                raise ModelError(f"Joint: the values of a variable must be numbers, or texts; got {list(column)!r}")
+                raise ModelError(
+                    f"Joint: the values of a variable must be numbers, or texts; got {quoted(list(column))}"
+                )
             self.tables.append(array)
         if len(set(self.value_list)) < len(rows):
-            raise ModelError(f"Joint: the tuples must be all different; got {shown!r}")
+            raise ModelError(f"Joint: the tuples must be all different; got {quoted(shown)}")
 
     @property
     def value_list(self) -> list[Any]:
@@ -224,4 +227,4 @@ def listed_values(values: Any) -> NDArray[Any]:
     try:
         return np.array(list(values))
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"Categorical: values must be a list of numbers or texts; got {values!r}") from None
+        raise ModelError(f"Categorical: values must be a list of numbers or texts; got {quoted(values)}") from None

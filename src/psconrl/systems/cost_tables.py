@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.exploration import Explored
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.outcome_successors import blocks_of_states, possible_at
@@ -109,7 +110,7 @@ class _CostValues:
         if wrong.size:
             names = (*self.source.states.names, *self.source.actions.names)
             point = shown_values({name: self.columns[name][wrong[0]] for name in names})
-            raise ModelError(f"the cost {limit.name!r} must be finite; it is {values[wrong[0]]} at {point}")
+            raise ModelError(f"the cost {quoted(limit.name)} must be finite; it is {values[wrong[0]]} at {point}")
         return np.where(self.relevant, values, 0.0)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.units import Units
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.progress import Watch
@@ -64,11 +65,13 @@ def need_denominators(system: Stated) -> None:
         assert quantity.denominator is not None
         bottom = quantity.denominator
         if not isinstance(quantity, Ratio) and measures.values(bottom.terms[0][1])[0] < 0:
-            raise ModelError(f"in {quantity.text!r}: the weight {str(bottom)!r} must not be negative in any round")
+            raise ModelError(
+                f"in {quoted(quantity.text)}: the weight {quoted(str(bottom))} must not be negative in any round"
+            )
         least, unit = least_average(system, measures, bottom)
         if least < -POSITIVE * unit:
             raise ModelError(
-                f"{str(bottom)!r}, by which {quantity.text!r} divides, must not be negative on average; "
+                f"{quoted(str(bottom))}, by which {quoted(quantity.text)} divides, must not be negative on average; "
                 f"the least average is {least:.6g}"
             )
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.distributions import Columns, Distribution, Rows, distinct_points
 from psconrl.systems.functions import Rule, shown_values, takes_all
 from psconrl.systems.noise_base import Arguments, Noise, variables_of
@@ -40,7 +41,7 @@ def read_arguments(noise: Mapping[str, Noise], pair_names: frozenset[str]) -> di
     known = pair_names | {variable for name in noise for variable in variables_of(name)}
     return {
         name: {
-            key: Rule(given, f"{key} of {name!r}", pair_names if takes_all(given) else known)
+            key: Rule(given, f"{key} of {quoted(name)}", pair_names if takes_all(given) else known)
             for key, given in one.arguments.items()
         }
         for name, one in noise.items()
@@ -77,8 +78,8 @@ def _cycle_text(names: Sequence[str], parents: Mapping[str, tuple[str, ...]]) ->
         path.append(next(parent for parent in parents[path[-1]] if parent in names))
     cycle = path[path.index(path[-1]) :]
     if len(cycle) == 2:
-        return f"the noise {cycle[0]!r} depends on itself; its arguments may use other noises only"
-    links = ", ".join(f"{one!r} on {two!r}" for one, two in itertools.pairwise(cycle))
+        return f"the noise {quoted(cycle[0])} depends on itself; its arguments may use other noises only"
+    links = ", ".join(f"{quoted(one)} on {quoted(two)}" for one, two in itertools.pairwise(cycle))
     return f"noises depend on each other in a cycle: {links}; one of them must not"
 
 
@@ -220,13 +221,13 @@ def checked_arguments(name: str, noise: Noise, own: dict[str, Floats], columns: 
         return noise.checked_arguments(own)
     except ModelError as error:
         if all(values.size == 1 for values in own.values()):
-            raise ModelError(f"the noise {name!r}: {error}") from None
+            raise ModelError(f"the noise {quoted(name)}: {error}") from None
     at = first_wrong(own, noise.checked_arguments)
     try:
         return noise.checked_arguments({key: v[at : at + 1] if v.size > 1 else v for key, v in own.items()})
     except ModelError as error:
         where = shown_values({key: column[at] for key, column in columns.items()})
-        raise ModelError(f"the noise {name!r} at {where}: {error}") from None
+        raise ModelError(f"the noise {quoted(name)} at {where}: {error}") from None
 
 
 def first_wrong(own: Mapping[str, Floats], check: Callable[[dict[str, Floats]], object]) -> int:

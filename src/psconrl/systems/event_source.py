@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.rates import FASTER
 from psconrl.systems.distributions import Columns, Distribution, Factor
 from psconrl.systems.events import Event, EventClock
@@ -44,13 +45,13 @@ class EventSource(RandomSource):
         _need_events(events)
         self.states, self.actions, self.events, self.given_clock = states, actions, events, clock
         if clock is not None and not (isinstance(clock, int | float) and 0 < clock <= sys.float_info.max):
-            raise ModelError(f"clock must be a positive rate; got {clock!r}")
+            raise ModelError(f"clock must be a positive rate; got {quoted(clock)}")
         known = frozenset((*states.names, *actions.names))
-        self._steps = {n: read_step(e.step, states, known, f"step of {n!r}") for n, e in events.items()}
-        self._factors = {n: Rule(e.times, f"times of {n!r}", known) for n, e in events.items()}
-        self._when = {n: Rule(e.when, f"when of {n!r}", known) for n, e in events.items()}
+        self._steps = {n: read_step(e.step, states, known, f"step of {quoted(n)}") for n, e in events.items()}
+        self._factors = {n: Rule(e.times, f"times of {quoted(n)}", known) for n, e in events.items()}
+        self._when = {n: Rule(e.when, f"when of {quoted(n)}", known) for n, e in events.items()}
         self._costs = {
-            n: {cost: Rule(given, f"{cost!r} of {n!r}", known) for cost, given in e.costs.items()}
+            n: {cost: Rule(given, f"{quoted(cost)} of {quoted(n)}", known) for cost, given in e.costs.items()}
             for n, e in events.items()
         }
         self.cost_names = frozenset(cost for e in events.values() for cost in e.costs)
@@ -58,7 +59,9 @@ class EventSource(RandomSource):
             if not isinstance(e.rate, Gamma) and not (
                 isinstance(e.rate, int | float) and 0 <= e.rate <= sys.float_info.max
             ):
-                raise ModelError(f"the rate of {n!r} must be a number from 0 on, or a Gamma; got {e.rate!r}")
+                raise ModelError(
+                    f"the rate of {quoted(n)} must be a number from 0 on, or a Gamma; got {quoted(e.rate)}"
+                )
         parameter_keys(self.unknown())  # an error if the priors of a shared rate differ
 
     def with_known(self, known: Mapping[str, Any]) -> "EventSource":
@@ -90,7 +93,7 @@ class EventSource(RandomSource):
         """Raise an error if an event has a cost that the system does not know."""
         for name in self.cost_names:
             if name not in costs:
-                raise ModelError(f"an event has a cost {name!r}; give it in costs, too, as 0 if it has no rate")
+                raise ModelError(f"an event has a cost {quoted(name)}; give it in costs, too, as 0 if it has no rate")
 
     def rules(self) -> list[Rule]:
         """Return the rules of all steps."""
@@ -158,7 +161,9 @@ class EventSource(RandomSource):
             if not ((found[:, k] >= 0.0) & np.isfinite(found[:, k])).all():
                 at = int(np.flatnonzero(~((found[:, k] >= 0.0) & np.isfinite(found[:, k])))[0])
                 where = shown_values({key: column[at] for key, column in columns.items()})
-                raise ModelError(f"times of {name!r} must be finite and at least 0; at {where} it is {found[at, k]:g}")
+                raise ModelError(
+                    f"times of {quoted(name)} must be finite and at least 0; at {where} it is {found[at, k]:g}"
+                )
         return found
 
     @cached_property
@@ -196,10 +201,12 @@ class EventSource(RandomSource):
         for name, step in self._steps.items():
             here = np.flatnonzero(columns[EVENT] == name)
             some = {key: column[here] for key, column in columns.items()}
-            for variable, values in next_values(step, self.states, some, here.size, f"step of {name!r}").items():
+            for variable, values in next_values(step, self.states, some, here.size, f"step of {quoted(name)}").items():
                 if (following[variable].dtype.kind == "U") != (values.dtype.kind == "U"):
                     kinds = ("a number", "a text") if values.dtype.kind == "U" else ("a text", "a number")
-                    raise ModelError(f"step of {name!r}: {variable!r} is {kinds[0]}, and cannot become {kinds[1]}")
+                    raise ModelError(
+                        f"step of {quoted(name)}: {quoted(variable)} is {kinds[0]}, and cannot become {kinds[1]}"
+                    )
                 if following[variable].dtype.kind == "i" and values.dtype.kind == "f":
                     following[variable] = following[variable].astype(np.float64)
                 following[variable][here] = values
@@ -214,7 +221,7 @@ class EventSource(RandomSource):
         for k, (name, step) in enumerate(self._steps.items()):
             here = np.flatnonzero(factors[:, k])
             some = {key: column[here] for key, column in columns.items()}
-            following = next_values(step, self.states, some, here.size, f"step of {name!r}")
+            following = next_values(step, self.states, some, here.size, f"step of {quoted(name)}")
             numbers[here, k], inside[here, k] = self.states.numbers(following)
         return numbers.ravel(), inside.ravel()
 
@@ -234,16 +241,18 @@ class EventSource(RandomSource):
                 some = {key: column[here] for key, column in columns.items()}
                 found[here, k] = values_of_rule(costs[name], some, here.size)
                 if not np.isfinite(found[:, k]).all():
-                    raise ModelError(f"the cost {name!r} of {event!r} must be finite")
+                    raise ModelError(f"the cost {quoted(name)} of {quoted(event)} must be finite")
         return found
 
 
 def _need_events(events: Any) -> None:
     """Raise an error unless events are given by name, and their costs, too."""
     if not isinstance(events, Mapping) or not events or not all(isinstance(e, Event) for e in events.values()):
-        raise ModelError(f"events must be a table of names and Event(rate, ...); got {events!r}")
+        raise ModelError(f"events must be a table of names and Event(rate, ...); got {quoted(events)}")
     for name, event in events.items():
         if not isinstance(name, str) or not name or name == NONE:
-            raise ModelError(f"an event needs a name such as 'arrival', other than 'none'; got {name!r}")
+            raise ModelError(f"an event needs a name such as 'arrival', other than 'none'; got {quoted(name)}")
         if not isinstance(event.costs, Mapping):
-            raise ModelError(f"the costs of {name!r} must be a table of expressions by name; got {event.costs!r}")
+            raise ModelError(
+                f"the costs of {quoted(name)} must be a table of expressions by name; got {quoted(event.costs)}"
+            )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.transition import Transition
 from psconrl.sizes import PLANNED_DENSE_STATES
 from psconrl.systems.distributions import Columns, Distribution, Rows
@@ -151,7 +152,7 @@ class Expectations:
         if wrong.size:
             pair = enumeration.first[rows.points[wrong[0]]]
             point = shown_values({key: column[pair] for key, column in self._points.columns.items()})
-            raise ModelError(f"the cost {name!r} must be finite; it is {values[wrong[0]]} at {point}")
+            raise ModelError(f"the cost {quoted(name)} must be finite; it is {values[wrong[0]]} at {point}")
         return values
 
     def _everywhere(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -9,6 +9,7 @@ whole arrays. Comparisons of calculated decimals allow for rounding, see ``round
 """
 
 import ast
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.errors import ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.systems.rounding import compared, size_of_result, size_of_values
 from psconrl.systems.syntax import parsed, written
 
@@ -59,8 +61,10 @@ class Expression:
             raise ModelError(f"an expression may have {LONGEST} characters; this one has {len(text)}")
         try:
             tree = parsed(text)
+        except ModelError:
+            raise
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            raise ModelError(f"{text!r} is no expression: {getattr(error, 'msg', error)}") from None
+            raise ModelError(f"{quoted(text)} is no expression: {getattr(error, 'msg', error)}") from None
         self.text, self.tree = text.strip(), tree
         self.names: frozenset[str] = frozenset(_checked(tree, self.text))
 
@@ -73,14 +77,14 @@ class Expression:
         """Raise an error if the expression has a name that is not known."""
         for name in sorted(self.names):
             if name not in known:
-                raise ModelError(f"in {self.text!r}: {unknown_name('variable', name, known)}")
+                raise ModelError(f"in {quoted(self.text)}: {unknown_name('variable', name, known)}")
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
         """Return the value; where it is not a number, as in 1/0, the result is not finite."""
         return evaluated(self.tree, values)
 
     def __repr__(self) -> str:
-        return f"Expression({self.text!r})"
+        return f"Expression({quoted(self.text)})"
 
 
 def evaluated(tree: ast.AST, values: Mapping[str, Any]) -> Any:
@@ -92,8 +96,10 @@ def evaluated(tree: ast.AST, values: Mapping[str, Any]) -> Any:
 def _checked(tree: ast.AST, text: str, depth: int = 0) -> set[str]:
     """Return the names of the variables in a parsed expression; raise an error at whatever is not allowed."""
     if depth > DEEPEST:
-        raise ModelError(f"{text[:60]!r}... has more than {DEEPEST} nesting levels")
+        raise ModelError(f"{quoted(text[:60])}... has more than {DEEPEST} nesting levels")
     match tree:
+        case ast.Constant(value=int() as number) if number > sys.float_info.max:
+            raise ModelError(f"in {quoted(text)}: a whole number has more than {sys.float_info.max_10_exp} digits")
         case ast.Constant(value=bool() | int() | float() | str()):
             return set()
         case ast.Name(id=name):
@@ -106,15 +112,15 @@ def _checked(tree: ast.AST, text: str, depth: int = 0) -> set[str]:
             parts = [tree.test, tree.body, tree.orelse]
         case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]):
             if name not in FUNCTIONS:
-                raise ModelError(f"in {text!r}: {unknown_name('function', name, FUNCTIONS)}")
+                raise ModelError(f"in {quoted(text)}: {unknown_name('function', name, FUNCTIONS)}")
             least, most = FUNCTIONS[name][1:]
             if not least <= len(parts) <= most:
                 wanted = f"{least}" if least == most else f"{least} or more"
-                raise ModelError(f"in {text!r}: {name} takes {wanted} arguments; got {len(parts)}")
+                raise ModelError(f"in {quoted(text)}: {name} takes {wanted} arguments; got {len(parts)}")
         case _:
             raise ModelError(
-                f"in {text!r}: {written(tree)!r} is not allowed; use arithmetic, comparisons, and, or, not, "
-                f"'x if condition else y', and {', '.join(FUNCTIONS)}"
+                f"in {quoted(text)}: {quoted(written(tree))} is not allowed; use arithmetic, comparisons, and, or, "
+                f"not, 'x if condition else y', and {', '.join(FUNCTIONS)}"
             )
     return set().union(*(_checked(part, text, depth + 1) for part in parts))
 
@@ -154,7 +160,7 @@ def _number(tree: ast.AST, values: Mapping[str, Any]) -> Any:
 def _as_number(given: Any, tree: ast.AST) -> Any:
     value = np.asarray(given)
     if value.dtype.kind not in "bif":
-        raise ModelError(f"{written(tree)!r} is text, and cannot be calculated with")
+        raise ModelError(f"{quoted(written(tree))} is text, and cannot be calculated with")
     return value.astype(np.float64)
 
 

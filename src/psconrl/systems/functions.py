@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 
 COMPARED = 200  # points at which a call with arrays is compared with single calls, each made twice
@@ -52,7 +53,7 @@ class Rule:
             constant = _constant(given, what)
             self.names, self._call = frozenset(), lambda **values: constant
         else:
-            raise ModelError(f"{what} must be a function, an expression or a number; got {given!r}")
+            raise ModelError(f"{what} must be a function, an expression or a number; got {quoted(given)}")
         self.is_code = callable(given)
         self._again = CALLED_AGAIN  # points at which it will be called once more
 
@@ -139,7 +140,7 @@ class Rule:
         if column.shape != (len(results),) or column.dtype.kind not in "biufU":
             odd = next((k for k, x in enumerate(results) if not isinstance(x, int | float | str | np.generic)), 0)
             where = shown_values({name: values[odd] for name, values in columns.items()})
-            raise ModelError(f"{self.what} must return {part}a number; at {where} it returns {results[odd]!r}")
+            raise ModelError(f"{self.what} must return {part}a number; at {where} it returns {quoted(results[odd])}")
         return column
 
 
@@ -157,7 +158,7 @@ def rule_numbers(values: Any, what: str) -> Floats:
     """Return the values of a rule as numbers; raise an error if they are not."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ModelError(f"{what} must be a number; got {_first(array)!r}")
+        raise ModelError(f"{what} must be a number; got {quoted(_first(array))}")
     return array.astype(np.float64)
 
 
@@ -165,7 +166,7 @@ def as_condition(values: Any, what: str, columns: Values) -> Bools:
     """Return the values of a condition as True and False; ``columns``: where it was evaluated."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ModelError(f"{what} must be a condition; got {_first(array)!r}")
+        raise ModelError(f"{what} must be a condition; got {quoted(_first(array))}")
     undefined = np.flatnonzero(array != array)
     if undefined.size:
         where = shown_values({name: column[undefined[0]] for name, column in columns.items()})
@@ -198,7 +199,7 @@ def _arguments(function: Callable[..., Any], what: str, known: frozenset[str]) -
         return known
     for p in parameters:
         if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY) or (p.name not in known and p.default is p.empty):
-            raise ModelError(f"{what} takes {p.name!r}, which is no variable; known: {', '.join(sorted(known))}")
+            raise ModelError(f"{what} takes {quoted(p.name)}, which is no variable; known: {', '.join(sorted(known))}")
     return frozenset(p.name for p in parameters if p.name in known)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.systems.stated import Stated
 
 
@@ -33,7 +34,7 @@ def heat_map(system: Stated, occupancy: Floats, x: str, y: str) -> HeatMap:
         if name not in system.states.names:
             raise ConfigError(unknown_name("variable of the state", name, system.states.names))
     if x == y:
-        raise ConfigError(f"a map needs two different variables; got {x!r} twice")
+        raise ConfigError(f"a map needs two different variables; got {quoted(x)} twice")
     table = system.state_table
     x_values, i = np.unique(table[x], return_inverse=True)
     y_values, j = np.unique(table[y], return_inverse=True)

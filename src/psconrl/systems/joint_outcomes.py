@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from psconrl.caps import need
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.functions import Rule
 from psconrl.systems.variables import Space
 
@@ -42,18 +43,20 @@ def next_values(
     if isinstance(step, Rule):
         returned = step(columns, size)
         if not isinstance(returned, Mapping):
-            raise ModelError(f"{what} must return a table of the next state's variables; got {returned[0].item()!r}")
+            raise ModelError(
+                f"{what} must return a table of the next state's variables; got {quoted(returned[0].item())}"
+            )
         for name in states.names:
             if name not in returned:
-                raise ModelError(f"{what} must return all variables of the state; {name!r} is missing")
+                raise ModelError(f"{what} must return all variables of the state; {quoted(name)} is missing")
         for name in returned:
             if name not in states.names:
-                raise ModelError(f"{what} returns {name!r}, which is no variable of the state")
+                raise ModelError(f"{what} returns {quoted(name)}, which is no variable of the state")
         return dict(returned)
     found = {name: step[name](columns, size) if name in step else columns[name] for name in states.names}
     for name, values in found.items():
         if isinstance(values, Mapping):
             raise ModelError(
-                f"the {what} of {name!r} must return a number or a text; got a table of {', '.join(values)}"
+                f"the {what} of {quoted(name)} must return a number or a text; got a table of {', '.join(values)}"
             )
     return found

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.errors import ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 from psconrl.systems.quantities import ONE, Combination, LinearLimit, Mean, Percentile, Quantity, Ratio, Shortfall
 from psconrl.systems.syntax import exact, parsed, written
@@ -69,7 +70,7 @@ class Requirement:
     def with_number(self, number: float) -> "Requirement":
         """Return the limit with another number; of two different ones, neither can be meant."""
         if self.low is not None and self.high is not None and self.low != self.high:
-            raise ModelError(f"{str(self)!r} has two numbers; replace it by a text such as '1 <= x <= 3'")
+            raise ModelError(f"{quoted(str(self))} has two numbers; replace it by a text such as '1 <= x <= 3'")
         x = _finite(number, self.name)
         return _sided(replace(self, low=None if self.low is None else x, high=None if self.high is None else x))
 
@@ -117,7 +118,7 @@ class Statement:
         if isinstance(self.goal, Mean | Shortfall):
             return self.goal.limit(0.0, False)
         raise ModelError(
-            f"the objective {self.goal.text!r} is not linear: plan it with system.plan(...), whose answer has a "
+            f"the objective {quoted(self.goal.text)} is not linear: plan it with system.plan(...), whose answer has a "
             "linear model with the same optimum, or learn with system.linear()"
         )
 
@@ -163,12 +164,12 @@ def read_statement(minimise: Any, maximise: Any, limits: Any, known: frozenset[s
         raise ModelError("give either minimise or maximise, a cost or an expression")
     text = minimise if maximise is None else maximise
     if not isinstance(text, str):
-        raise ModelError(f"the objective must be a cost or an expression; got {text!r}")
+        raise ModelError(f"the objective must be a cost or an expression; got {quoted(text)}")
     goal = _quantity(_parsed(text, "the objective"), known)
     if isinstance(goal, Shortfall) and maximise is not None:
-        raise ModelError(f"{text!r} cannot be maximised; minimise that of the negative, such as cvar90(-profit)")
+        raise ModelError(f"{quoted(text)} cannot be maximised; minimise that of the negative, such as cvar90(-profit)")
     if isinstance(goal, Shortfall) and goal.given is not ONE:
-        raise ModelError(f"{text!r}: the objective must be an expected shortfall over all rounds")
+        raise ModelError(f"{quoted(text)}: the objective must be an expected shortfall over all rounds")
     if isinstance(goal, Percentile) and maximise is not None:
         goal = replace(goal, upper=True)
     return _checked(Statement(goal, maximise is not None, tuple(_read_texts(limits, known))), known)
@@ -177,11 +178,11 @@ def read_statement(minimise: Any, maximise: Any, limits: Any, known: frozenset[s
 def _checked(statement: Statement, known: frozenset[str]) -> Statement:
     for limit in statement.requirements:
         if not (isinstance(limit.name, str) and limit.name.strip() and limit.name.isprintable()):
-            raise ModelError(f"the name of a limit must be a line of text, such as 'service'; got {limit.name!r}")
+            raise ModelError(f"the name of a limit must be a line of text, such as 'service'; got {quoted(limit.name)}")
         if limit.quantity.text == statement.goal.text or limit.name == statement.goal.text:
-            raise ModelError(f"{statement.goal.text!r} is the objective and cannot be limited, too")
-        if limit.name in known and limit.name != limit.quantity.text:
-            raise ModelError(f"the limit '{limit}' needs a name of its own; {limit.name!r} is a cost or a variable")
+            raise ModelError(f"{quoted(statement.goal.text)} is the objective and cannot be limited, too")
+        if (name := limit.name) in known and name != limit.quantity.text:
+            raise ModelError(f"the limit '{limit}' needs a name of its own; {quoted(name)} is a cost or a variable")
     return statement
 
 
@@ -190,13 +191,13 @@ def _read_texts(limits: Any, known: frozenset[str]) -> list[Requirement]:
     if isinstance(limits, Mapping):
         return [_read_limit(text, known, name) for name, text in limits.items()]
     if isinstance(limits, str) or not isinstance(limits, Sequence):
-        raise ModelError(f"limits must be a list of texts such as ['lost <= 0.1']; got {limits!r}")
+        raise ModelError(f"limits must be a list of texts such as ['lost <= 0.1']; got {quoted(limits)}")
     found: dict[str, Requirement] = {}
     for text in limits:
         new = _read_limit(text, known, None)
         old = found.get(new.name)
         if old is not None and ((old.low is None) == (new.low is None) or (old.high is None) == (new.high is None)):
-            raise ModelError(f"{new.name!r} is limited twice: {old} and {new}")
+            raise ModelError(f"{quoted(new.name)} is limited twice: {old} and {new}")
         if old is not None:
             low, high = old.low if new.low is None else new.low, old.high if new.high is None else new.high
             new = replace(new, low=low, high=high)
@@ -206,16 +207,17 @@ def _read_texts(limits: Any, known: frozenset[str]) -> list[Requirement]:
 
 def _sided(limit: Requirement) -> Requirement:
     """Return a limit, whose numbers must be in order, with the percentile that its sides are about."""
-    if limit.low is not None and limit.high is not None and limit.low > limit.high:
-        raise ModelError(f"no number is at least {limit.low:g} and at most {limit.high:g}, as {limit.name!r} should be")
+    low, high = limit.low, limit.high
+    if low is not None and high is not None and low > high:
+        raise ModelError(f"no number is at least {low:g} and at most {high:g}, as {quoted(limit.name)} should be")
     if isinstance(limit.quantity, Percentile):
-        return replace(limit, quantity=limit.quantity.within(limit.low, limit.high))
+        return replace(limit, quantity=limit.quantity.within(low, high))
     return limit
 
 
 def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requirement:
     if not isinstance(text, str):
-        raise ModelError(f"a limit must be a text such as 'lost <= 0.1'; got {text!r}")
+        raise ModelError(f"a limit must be a text such as 'lost <= 0.1'; got {quoted(text)}")
     tree = _parsed(text, "a limit")
     sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
     relations = [RELATIONS.get(type(op), "") for op in getattr(tree, "ops", [])]
@@ -224,7 +226,8 @@ def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requireme
     in_order = relations in (["<="], [">="], ["=="]) or (relations in (["<=", "<="], [">=", ">="]) and where == [1])
     if len(where) != 1 or not in_order:
         raise ModelError(
-            f"a limit must be a text such as 'lost <= 0.1', 'profit >= 2', 'x == 3' or '1 <= x <= 3'; got {text!r}"
+            "a limit must be a text such as 'lost <= 0.1', 'profit >= 2', 'x == 3' or '1 <= x <= 3'; "
+            f"got {quoted(text)}"
         )
     low = high = None
     for k, number in enumerate(numbers):
@@ -239,7 +242,7 @@ def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requireme
             low = number
     quantity = _quantity(sides[where[0]], known)
     if isinstance(quantity, Shortfall) and low is not None:
-        raise ModelError(f"{text!r}: an expected shortfall can be kept at or below a number, not above")
+        raise ModelError(f"{quoted(text)}: an expected shortfall can be kept at or below a number, not above")
     return _sided(Requirement(quantity.text if name is None else name, quantity, low, high))
 
 
@@ -249,7 +252,8 @@ def _parsed(text: str, what: str) -> ast.expr:
     except ModelError:
         raise
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise ModelError(f"{what} must be a text such as 'lost <= 0.1' or 'lost / demand'; got {text!r}") from None
+        example = "'lost <= 0.1' or 'lost / demand'"
+        raise ModelError(f"{what} must be a text such as {example}; got {quoted(text)}") from None
 
 
 def _quantity(tree: ast.expr, known: frozenset[str]) -> Quantity:
@@ -284,7 +288,7 @@ def _fraction(tree: ast.expr, known: frozenset[str]) -> Quotient:
             sign = 1.0 if isinstance(op, ast.Add) else -1.0
             (a, under_a), (b, under_b) = _fraction(left, known), _fraction(right, known)
             if under_a is not None and under_b is not None and str(under_a) != str(under_b):
-                raise ModelError(f"{written(tree)!r}: ratios with different denominators cannot be added")
+                raise ModelError(f"{quoted(written(tree))}: ratios with different denominators cannot be added")
             if under_a is None and under_b is not None:
                 a = _times(a, under_b, tree)
             if under_b is None and under_a is not None:
@@ -299,7 +303,7 @@ def _fraction(tree: ast.expr, known: frozenset[str]) -> Quotient:
             (a, under_a), (b, under_b) = _fraction(left, known), _fraction(right, known)
             if (divisor := _constant(right)) is not None:
                 if divisor == 0.0:
-                    raise ModelError(f"{written(tree)!r} divides by zero")
+                    raise ModelError(f"{quoted(written(tree))} divides by zero")
                 return a * (1.0 / divisor), under_a
             if under_a is None and under_b is None:
                 return a, b
@@ -310,7 +314,7 @@ def _fraction(tree: ast.expr, known: frozenset[str]) -> Quotient:
 def _times(constant: Combination, bottom: Combination, tree: ast.expr) -> Combination:
     """Return a denominator times a sum of numbers."""
     if constant.names:
-        raise ModelError(f"{written(tree)!r}: only a number can be added to a ratio of averages")
+        raise ModelError(f"{quoted(written(tree))}: only a number can be added to a ratio of averages")
     return bottom * float(sum(weight * float(expression({})) for weight, expression in constant.terms))
 
 
@@ -320,8 +324,8 @@ def _need_plain(tree: ast.expr) -> None:
         name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
         if name in ("P", "mean") or PERCENTILE.fullmatch(name) or SHORTFALL.fullmatch(name):
             raise ModelError(
-                f"in {written(tree)!r}: {written(part)!r} is taken over all rounds; a share can be added to "
-                "averages or multiplied by a number, anything else must stand alone"
+                f"in {quoted(written(tree))}: {quoted(written(part))} is taken over all rounds; a share can be "
+                "added to averages or multiplied by a number, anything else must stand alone"
             )
     factors = [tree]
     while factors:
@@ -330,7 +334,7 @@ def _need_plain(tree: ast.expr) -> None:
                 factors += [left, right]
             case ast.BinOp(op=ast.Div(), right=bottom) if _constant(bottom) is None:
                 raise ModelError(
-                    f"in {written(tree)!r}: it is not clear whether averages are divided; state one ratio of "
+                    f"in {quoted(written(tree))}: it is not clear whether averages are divided; state one ratio of "
                     "averages, or make what is divided in every round a cost"
                 )
 
@@ -339,15 +343,14 @@ def _options(call: ast.Call, known: frozenset[str], allowed: tuple[str, ...]) ->
     options: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg not in allowed:
-            raise ModelError(f"in {written(call)!r}: {unknown_name('option', keyword.arg, allowed)}")
+            raise ModelError(f"in {quoted(written(call))}: {unknown_name('option', keyword.arg, allowed)}")
         if [other.arg for other in call.keywords].count(keyword.arg) > 1:
-            raise ModelError(
-                f"in {written(call)!r}: {keyword.arg} is given twice; join conditions by 'and', as in given=a and b"
-            )
+            where = f"in {quoted(written(call))}: {keyword.arg}"
+            raise ModelError(f"{where} is given twice; join conditions by 'and', as in given=a and b")
         if keyword.arg == "at":
             number = _constant(keyword.value)
             if number is None:
-                raise ModelError(f"in {written(call)!r}: the level must be a number")
+                raise ModelError(f"in {quoted(written(call))}: the level must be a number")
             options["level"] = _finite(number, written(call))
         else:
             options["given"] = _expression(keyword.value, known)
@@ -357,7 +360,7 @@ def _options(call: ast.Call, known: frozenset[str], allowed: tuple[str, ...]) ->
 def _share(digits: str, text: str) -> Fraction:
     share = Fraction(digits.replace("_", ".")) / 100
     if not 0 < share <= LARGEST_SHARE:
-        raise ModelError(f"{text!r}: the share must lie between 0 and 100, and be at most 99.999999")
+        raise ModelError(f"{quoted(text)}: the share must lie between 0 and 100, and be at most 99.999999")
     return share
 
 
@@ -393,5 +396,5 @@ def _finite(number: Any, text: str) -> float:
     except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not np.isfinite(value):
-        raise ModelError(f"{text!r}: a limit needs a finite number; got {number!r}")
+        raise ModelError(f"{quoted(text)}: a limit needs a finite number; got {quoted(number)}")
     return value

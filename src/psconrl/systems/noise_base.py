@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.validation import as_floats
 from psconrl.saved_fields import Kind, need_that, read_fields, reals
 from psconrl.systems.priors import Beta, ParameterPrior
@@ -66,7 +67,7 @@ class Noise(ABC):
             if not isinstance(parameter, self.prior_type):
                 raise ModelError(
                     f"{type(self).__name__}: the prior of {self.parameter_name} must be a "
-                    f"{self.prior_type.__name__}; got {parameter!r}"
+                    f"{self.prior_type.__name__}; got {quoted(parameter)}"
                 )
             self.prior = parameter
         elif isinstance(parameter, str) or callable(parameter):
@@ -80,7 +81,7 @@ class Noise(ABC):
         if number.size != 1:
             raise ModelError(
                 f"{type(self).__name__}: {self.parameter_name} must be a number, an expression or a prior; "
-                f"got {parameter!r}"
+                f"got {quoted(parameter)}"
             )
         return number.reshape(1)
 

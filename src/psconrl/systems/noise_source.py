@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Ints
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.categorical import Joint
 from psconrl.systems.dependent_noise import (
     Cluster,
@@ -93,7 +94,7 @@ class NoiseSource(RandomSource):
         for name in self.names:
             if name not in used:
                 raise ModelError(
-                    f"the noise {name!r} is never used, neither by the step nor by a cost nor by other noise"
+                    f"the noise {quoted(name)} is never used, neither by the step nor by a cost nor by other noise"
                 )
 
     def rules(self) -> list[Rule]:
@@ -228,17 +229,19 @@ def read_noise(noise: Any) -> dict[str, Noise]:
     if noise is None:
         return {}
     if not isinstance(noise, Mapping):
-        raise ModelError(f"noise must be a table of distributions by name; got {noise!r}")
+        raise ModelError(f"noise must be a table of distributions by name; got {quoted(noise)}")
     found: dict[str, Noise] = {}
     for name, given in noise.items():
         parts = variables_of(name) if isinstance(name, str) else ()
         if not parts or not all(part.isidentifier() for part in parts):
-            raise ModelError(f"a noise needs a name such as 'demand', a joint one 'demand, sky'; got {name!r}")
+            raise ModelError(f"a noise needs a name such as 'demand', a joint one 'demand, sky'; got {quoted(name)}")
         if not isinstance(given, Noise):
-            raise ModelError(f"the noise {name!r} must be a distribution such as Poisson(2.3, most=10); got {given!r}")
+            raise ModelError(
+                f"the noise {quoted(name)} must be a distribution such as Poisson(2.3, most=10); got {quoted(given)}"
+            )
         found[full_name(name)] = given
     if len(found) < len(noise):
-        raise ModelError(f"two noises have the same name; got {', '.join(map(repr, noise))}")
+        raise ModelError(f"two noises have the same name; got {quoted(list(noise))}")
     return found
 
 
@@ -248,6 +251,6 @@ def _need_names(noise: Mapping[str, Noise]) -> None:
         parts, wanted = variables_of(name), len(given.tables) if isinstance(given, Joint) else 1
         if len(parts) != wanted:
             raise ModelError(
-                f"the noise {name!r} needs {wanted} name{'s, separated by commas' * (wanted > 1)}, "
+                f"the noise {quoted(name)} needs {wanted} name{'s, separated by commas' * (wanted > 1)}, "
                 f"one for each variable of {type(given).__name__}; got {len(parts)}"
             )

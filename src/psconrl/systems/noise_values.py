@@ -6,6 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.kernels import special
 
 MOST_OUTCOMES = 10_000
@@ -57,5 +58,5 @@ def range_text(values: Floats) -> str:
 def checked_most(most: Any) -> int:
     """Return the largest count that is distinguished, after a check."""
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 1 <= most < MOST_OUTCOMES:
-        raise ModelError(f"most must be a whole number from 1 to {MOST_OUTCOMES - 1}; got {most!r}")
+        raise ModelError(f"most must be a whole number from 1 to {MOST_OUTCOMES - 1}; got {quoted(most)}")
     return int(most)

@@ -9,6 +9,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.exploration import Explored
 from psconrl.systems.functions import shown_values
 from psconrl.systems.variables import Space
@@ -84,5 +85,5 @@ def choices(actions: Space, row: Floats) -> Choices:
 def _checked(number: Any, size: int, what: str) -> int:
     whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
     if not whole or not 0 <= number < size:
-        raise ModelError(f"the number of {what} must be a whole number from 0 to {size - 1}; got {number!r}")
+        raise ModelError(f"the number of {what} must be a whole number from 0 to {size - 1}; got {quoted(number)}")
     return int(number)

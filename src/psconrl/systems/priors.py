@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.model.validation import as_floats
@@ -121,7 +122,7 @@ class Beta(ParameterPrior):
         """Return the belief that a probability is about ``value``, worth that many observations."""
         probability, weight = _weight(value, "value"), _weight(worth, "worth")
         if not 0 < probability < 1:
-            raise ModelError(f"value must be a probability between 0 and 1; got {value!r}")
+            raise ModelError(f"value must be a probability between 0 and 1; got {quoted(value)}")
         return cls(probability * weight, (1 - probability) * weight, shared=shared)
 
     def mean(self) -> Floats:
@@ -188,7 +189,7 @@ def prior_from_dict(data: dict[str, Any]) -> ParameterPrior:
 
 def _shared_name(name: Any) -> str | None:
     if name is not None and not (isinstance(name, str) and name.isidentifier()):
-        raise ModelError(f"shared must be the name of a parameter, such as 'repair'; got {name!r}")
+        raise ModelError(f"shared must be the name of a parameter, such as 'repair'; got {quoted(name)}")
     return name
 
 
@@ -196,5 +197,5 @@ def _weight(value: Any, what: str) -> float:
     array = as_floats(value, what)
     number = float(array) if array.ndim == 0 else np.nan
     if not LEAST_PRIOR <= number <= LARGEST_PRIOR:
-        raise ModelError(f"{what} must be a number from {LEAST_PRIOR:g} to {LARGEST_PRIOR:g}; got {value!r}")
+        raise ModelError(f"{what} must be a number from {LEAST_PRIOR:g} to {LARGEST_PRIOR:g}; got {quoted(value)}")
     return number

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 
 SAME_SHARE = 1e-9  # shares of rounds that differ by less are the same: that is how closely plans keep a threshold
@@ -84,7 +85,7 @@ def numbers_of(term: Expression, columns: Mapping[str, NDArray[Any]]) -> Floats:
     """Return the values of an expression; raise an error if they are texts."""
     values = np.asarray(term(columns))
     if values.dtype.kind not in "biuf":
-        raise ModelError(f"{term.text!r} is text and has no average; state a share, as in P(mood == 'good')")
+        raise ModelError(f"{quoted(term.text)} is text and has no average; state a share, as in P(mood == 'good')")
     return values.astype(np.float64)
 
 
@@ -226,7 +227,7 @@ class Percentile(Quantity):
     def outside(self, value: float, below: bool) -> Quantity:
         """Return the share of rounds above a value, or below it."""
         number = int(value) if float(value).is_integer() else value
-        condition = f"{_enclosed(self.expression.text)} {'<' if below else '>'} {number!r}"
+        condition = f"{_enclosed(self.expression.text)} {'<' if below else '>'} {quoted(number)}"
         if self.given is ONE:
             return Mean(f"P({condition})", Combination.of(condition))
         both = f"({condition}) * ({self.given.text})"
@@ -292,8 +293,8 @@ class Shortfall(Quantity):
         """Return the limit for the fixed level."""
         if self.level is None:
             raise ModelError(
-                f"{self.text!r} is no linear limit before its level is chosen: use system.plan(...), or, to learn, "
-                "system.linear(), or state the level, as in cvar90(cost, at=7)"
+                f"{quoted(self.text)} is no linear limit before its level is chosen: use system.plan(...), or, to "
+                "learn, system.linear(), or state the level, as in cvar90(cost, at=7)"
             )
         given, tail = self.given.text, float(1 / (1 - self.share))
         above = Combination.of(f"max({_enclosed(self.expression.text)} - {self.level!r}, 0) * ({given})", tail)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from psconrl.arrays import Floats
+from psconrl.escaping import quoted
 from psconrl.model.units import Units
 from psconrl.saved_fields import flag, integer, listed, need_that, read_fields, real, text
 from psconrl.systems.cost_tables import CostTables
@@ -86,4 +87,4 @@ def ratio_limits(statement: Statement, units: Units) -> Iterator[tuple[RatioLimi
             if quantity.denominator is not None:
                 percent = is_percentage(quantity, [number], units)
                 own = RatioLimit(row, requirement.name, number, percent)
-                yield own, LinearLimit(f"what {requirement.name!r} is divided by", quantity.denominator.terms)
+                yield own, LinearLimit(f"what {quoted(requirement.name)} is divided by", quantity.denominator.terms)

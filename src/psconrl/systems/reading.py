@@ -32,6 +32,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from psconrl.errors import ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.systems.events import Event
 from psconrl.systems.noise import KINDS
 from psconrl.systems.noise_base import Noise
@@ -77,7 +78,7 @@ def system_arguments(data: Any, make: Callable[..., Any]) -> dict[str, Any]:
         raise ModelError(f"not a {FORMAT} file")
     version = table.pop("version", VERSION)
     if version != VERSION:
-        raise ModelError(f"format version {version!r} is not known here (newest: {VERSION}); update psconrl")
+        raise ModelError(f"format version {quoted(version)} is not known here (newest: {VERSION}); update psconrl")
     for key in required(make):
         if key not in table:
             raise ModelError(f"the table [{key}] is missing")
@@ -96,12 +97,12 @@ def system_arguments(data: Any, make: Callable[..., Any]) -> dict[str, Any]:
 def checked_keys(table: Any, types: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """Return a table after checking that all its keys are known and their values of the right type."""
     if not isinstance(table, dict):
-        raise ModelError(f"must be a table; got {table!r}")
+        raise ModelError(f"must be a table; got {quoted(table)}")
     for key, value in table.items():
         if key not in types:
             raise ModelError(unknown_name("key", key, types))
         if isinstance(value, bool) or not isinstance(value, tuple(t for name in types[key] for t in TYPES[name])):
-            raise ModelError(f"{key} must be {' or '.join(types[key])}; got {value!r}")
+            raise ModelError(f"{key} must be {' or '.join(types[key])}; got {quoted(value)}")
     return dict(table)
 
 
@@ -109,7 +110,7 @@ def need_rules(table: Mapping[str, Any], what: str) -> None:
     """Raise an error if a value is neither an expression nor a number."""
     for name, given in table.items():
         if isinstance(given, bool) or not isinstance(given, str | int | float):
-            raise ModelError(f"{what} {name} must be an expression or a number; got {given!r}")
+            raise ModelError(f"{what} {name} must be an expression or a number; got {quoted(given)}")
 
 
 @contextmanager
@@ -128,9 +129,9 @@ def _values(given: Any, where: str) -> Any:
     with _inside(where):
         table = checked_keys(given, RANGE_KEYS)
         if not {"from", "to"} <= table.keys():
-            raise ModelError(f"a range needs from and to, as in {{ from = 0, to = 8 }}; got {given!r}")
+            raise ModelError(f"a range needs from and to, as in {{ from = 0, to = 8 }}; got {quoted(given)}")
         if not all(isinstance(value, int) for value in table.values()) or table.get("by", 1) < 1:
-            raise ModelError(f"from, to and by must be whole numbers, by at least 1; got {given!r}")
+            raise ModelError(f"from, to and by must be whole numbers, by at least 1; got {quoted(given)}")
         return range(table["from"], table["to"] + 1, table.get("by", 1))
 
 
@@ -144,7 +145,7 @@ def _noises(tables: Mapping[str, Any]) -> dict[str, Noise]:
 
 def _noise(table: Any) -> Noise:
     if not isinstance(table, dict) or not isinstance(table.get("distribution"), str):
-        raise ModelError(f"needs a distribution, one of {', '.join(NOISE_KEYS)}; got {table!r}")
+        raise ModelError(f"needs a distribution, one of {', '.join(NOISE_KEYS)}; got {quoted(table)}")
     kind = table["distribution"]
     if kind not in NOISE_KEYS:
         raise ModelError(unknown_name("distribution", kind, NOISE_KEYS))
@@ -167,7 +168,9 @@ def _need_keys(given: Mapping[str, Any], keys: list[str]) -> None:
 def _prior(table: dict[str, Any], what: str) -> ParameterPrior:
     kind = table.get("prior")
     if not isinstance(kind, str) or kind not in PRIOR_KINDS:
-        raise ModelError(f"{what} must be a number, or have a prior, one of {', '.join(PRIOR_KINDS)}; got {table!r}")
+        raise ModelError(
+            f"{what} must be a number, or have a prior, one of {', '.join(PRIOR_KINDS)}; got {quoted(table)}"
+        )
     given = {key: value for key, value in table.items() if key != "prior"}
     made: Any = PRIOR_KINDS[kind]
     numbers = " and ".join(name for name in arguments_of(made) if name != "shared")
@@ -177,7 +180,7 @@ def _prior(table: dict[str, Any], what: str) -> ParameterPrior:
         own = {in_file.get(name, name): form for name, form in forms_of(made, PRIOR_FORMS).items()}
         given = checked_keys(given, own)
         if not {in_file.get(name, name) for name in required(made)} <= set(given):
-            raise ModelError(f"a {kind} prior needs {numbers}, or about and worth; got {table!r}")
+            raise ModelError(f"a {kind} prior needs {numbers}, or about and worth; got {quoted(table)}")
         prior: ParameterPrior = made(
             **{name: given[key] for name, key in zip(arguments_of(made), own, strict=True) if key in given}
         )

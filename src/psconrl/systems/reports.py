@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 
 FIRST_AFTER_SECONDS = 2.0  # without a line
 BETWEEN_SECONDS = 1.0  # from line to line
@@ -25,7 +26,7 @@ class Reports:
 
     def __init__(self, function: Report | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         if function is not None and not callable(function):
-            raise ConfigError(f"progress must be a function, such as print; got {function!r}")
+            raise ConfigError(f"progress must be a function, such as print; got {quoted(function)}")
         self._function, self._clock = function, clock
         self._next = clock() + FIRST_AFTER_SECONDS
         self._stage = ""

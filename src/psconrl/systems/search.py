@@ -20,6 +20,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
@@ -167,10 +168,10 @@ class _Search:
         words, largest = Denominator(goal.bottom), -self._extreme(goal.bottom, True).lower
         if largest <= POSITIVE * unit:
             raise ModelError(
-                f"{words.is_zero}, whatever the policy{within}, but the objective {goal.text!r} divides by it"
+                f"{words.is_zero}, whatever the policy{within}, but the objective {quoted(goal.text)} divides by it"
             )
         raise ModelError(
-            f"{words.is_zero} under some policy{within}, but the objective {goal.text!r} divides by it; "
+            f"{words.is_zero} under some policy{within}, but the objective {quoted(goal.text)} divides by it; "
             f"add a limit that excludes such policies, such as '{words.some_of(largest)}'"
         )
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP
@@ -125,7 +126,7 @@ def find_rule(
 ) -> ShortRule:
     """Return the best rule found with at most ``depth`` questions on every path; it keeps the limits if any does."""
     if not isinstance(depth, int) or not 0 <= depth <= DEEPEST_RULE:
-        raise ConfigError(f"depth must be a whole number from 0 to {DEEPEST_RULE}; got {depth!r}")
+        raise ConfigError(f"depth must be a whole number from 0 to {DEEPEST_RULE}; got {quoted(depth)}")
     search = _RuleSearch(system, model, plan)
     tree = search.best(0)
     for deeper in range(1, depth + 1):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from psconrl.errors import ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.units import Units
 from psconrl.systems.limits import Requirement, Statement
 from psconrl.systems.prices import counted_unit, shown_number
@@ -12,11 +13,11 @@ def read_cost_names(given: Mapping[str, str] | None, names: Sequence[str]) -> di
     """Return how some costs and limits are shown, by name."""
     if given is not None and not isinstance(given, Mapping):
         raise ModelError(
-            f"cost_names must be a table of costs and texts, such as {{'lost': 'Lost sales'}}; got {given!r}"
+            f"cost_names must be a table of costs and texts, such as {{'lost': 'Lost sales'}}; got {quoted(given)}"
         )
     for name, shown in (given or {}).items():
         if not isinstance(shown, str):
-            raise ModelError(f"cost_names: {name!r} must be shown as a text; got {shown!r}")
+            raise ModelError(f"cost_names: {quoted(name)} must be shown as a text; got {quoted(shown)}")
         if name not in names:
             raise ModelError(f"cost_names: {unknown_name('cost', name, names)}")
     return dict(given or {})

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.systems.distributions import Columns, Factor
 from psconrl.systems.enumeration import Points
 from psconrl.systems.functions import Rule, rule_numbers
@@ -177,9 +178,9 @@ def read_step(step: Any, states: Space, names: frozenset[str], what: str) -> Ste
         for name in step:
             if name not in states.names:
                 raise ModelError(f"{what}: {unknown_name('variable of the state', name, states.names)}")
-        return {name: Rule(given, f"the {what} of {name!r}", names) for name, given in step.items()}
+        return {name: Rule(given, f"the {what} of {quoted(name)}", names) for name, given in step.items()}
     if not callable(step):
-        raise ModelError(f"{what} must be a function, or a table of expressions by variable; got {step!r}")
+        raise ModelError(f"{what} must be a function, or a table of expressions by variable; got {quoted(step)}")
     return Rule(step, what, names)
 
 
@@ -219,7 +220,8 @@ def parameter_keys(unknown: Mapping[str, ParameterPrior]) -> dict[str, str]:
         one, two = unknown[first], unknown[name]
         if type(one) is not type(two) or one.numbers() != two.numbers():
             raise ModelError(
-                f"{first!r} and {name!r} share {two.shared!r}, and need the same prior; got {one} and {two}"
+                f"{quoted(first)} and {quoted(name)} share {quoted(two.shared)}, and need the same prior; got {one} "
+                f"and {two}"
             )
     return keys
 
@@ -242,8 +244,8 @@ def known_by_name(
         for other in [name] if isinstance(value, whole) else sharing(name, unknown):
             if other in found and not np.array_equal(found[other], value):
                 raise ModelError(
-                    f"{name!r} shares the parameter {unknown[other].shared!r}, and cannot have two values; "
-                    f"got {found[other]!r} and {value!r}"
+                    f"{quoted(name)} shares the parameter {quoted(unknown[other].shared)}, and cannot have two values; "
+                    f"got {quoted(found[other])} and {quoted(value)}"
                 )
             found[other] = value
     return found

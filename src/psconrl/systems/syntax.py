@@ -17,9 +17,11 @@ from decimal import Decimal, DecimalException
 from fractions import Fraction
 
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 
 DEEPEST_TREE = 100  # nesting levels of a syntax tree: a sum has one for every term
-LARGEST_POWER = 64  # of numbers that are calculated exactly
+LARGEST_POWER = 64  # of numbers that are calculated exactly,
+MOST_POWER_BITS = 100_000  # and the size of such a power: the range of doubles, to this power
 BEFORE_OPERANDS = ("not", "True", "False", "None", "lambda", "await")  # keywords with which an operand can begin
 
 
@@ -32,7 +34,7 @@ def parsed(text: str) -> ast.expr:
     while level:
         level, depth = [part for one in level for part in ast.iter_child_nodes(one)], depth + 1
         if depth > DEEPEST_TREE:
-            raise ModelError(f"{stripped[:60]!r}... has more than {DEEPEST_TREE} terms or nesting levels")
+            raise ModelError(f"{quoted(stripped[:60])}... has more than {DEEPEST_TREE} terms or nesting levels")
     return tree
 
 
@@ -75,7 +77,8 @@ def _calculated(a: Fraction, op: ast.operator, b: Fraction) -> Fraction | None:
         case ast.Div() if b:
             return a / b
         case ast.Pow() if b.denominator == 1 and abs(b) <= LARGEST_POWER and (a or b >= 0):
-            return Fraction(a ** int(b))
+            bits = max(a.numerator.bit_length(), a.denominator.bit_length())
+            return Fraction(a ** int(b)) if bits * abs(b) <= MOST_POWER_BITS else None
     return None
 
 
@@ -104,7 +107,7 @@ def _without_percentages(text: str) -> str:
             continue
         if _begins_operand(following):
             raise ModelError(
-                f"in {text!r}: after a number, as in '{number.string} %', % means percent; for a remainder write "
+                f"in {quoted(text)}: after a number, as in '{number.string} %', % means percent; for a remainder write "
                 f"({number.string}) % {following.string}"
             )
         first, last = (begins[row - 1] + column for row, column in (number.start, sign.end))

@@ -10,6 +10,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Matrix, Places
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
@@ -148,7 +149,7 @@ class System(Stated):
     def with_thresholds(self, limits: Mapping[str, float]) -> "System":
         """Return the system with other numbers of some limits, by name, or by the name that is shown."""
         if not isinstance(limits, Mapping):
-            raise ModelError(f"limits must be a table of numbers by name; got {limits!r}")
+            raise ModelError(f"limits must be a table of numbers by name; got {quoted(limits)}")
         names = {shown: name for name, shown in self._shown.items()}
         return self.with_limits({names.get(name, name): number for name, number in limits.items()})
 
@@ -258,7 +259,7 @@ class System(Stated):
         missing = list(self.source.unknown())
         if missing:
             raise ModelError(
-                f"{missing[0]!r} has an unknown parameter; give it, as in with_noise({as_argument(missing[0])}), "
+                f"{quoted(missing[0])} has an unknown parameter; give it, as in with_noise({as_argument(missing[0])}), "
                 "or learn it, as in PSConRL.of(system)"
             )
 
@@ -360,13 +361,13 @@ class System(Stated):
 def _need_different(names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise ModelError(f"{name!r} is the name of two variables")
+            raise ModelError(f"{quoted(name)} is the name of two variables")
 
 
 def _read_costs(costs: Any, known: frozenset[str]) -> dict[str, Rule]:
     if not isinstance(costs, Mapping):
-        raise ModelError(f"costs must be a table of functions or expressions by name; got {costs!r}")
+        raise ModelError(f"costs must be a table of functions or expressions by name; got {quoted(costs)}")
     for name in costs:
         if not isinstance(name, str) or not name.isidentifier() or name in known:
-            raise ModelError(f"a cost needs a name of its own, such as 'holding'; got {name!r}")
-    return {name: Rule(given, f"the cost {name!r}", known) for name, given in costs.items()}
+            raise ModelError(f"a cost needs a name of its own, such as 'holding'; got {quoted(name)}")
+    return {name: Rule(given, f"the cost {quoted(name)}", known) for name, given in costs.items()}

@@ -6,6 +6,7 @@ from typing import Any
 
 from psconrl.caps import MOST_TEXT
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.files import as_path, reading, write_atomically
 from psconrl.systems.reading import FORMAT
 from psconrl.systems.writing import toml_text
@@ -35,7 +36,9 @@ def write_data(data: dict[str, Any], path: Any) -> None:
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise ModelError(f"{target}: {error.object[error.start]!r} is no character that a file can hold") from None
+        raise ModelError(
+            f"{target}: {quoted(error.object[error.start])} is no character that a file can hold"
+        ) from None
     write_atomically(target, lambda f: f.write(content), ModelError)
 
 

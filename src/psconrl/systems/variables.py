@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
+from psconrl.systems.name_template import NameTemplate
 
 MOST_PRODUCT = 2**62  # combinations of values, which are numbered
 VALUE_BYTES = 64  # memory per value of a variable
@@ -29,30 +31,30 @@ class Variable:
     def of(cls, name: str, values: Any) -> "Variable":
         """Return a variable; ``values`` may be a range, any list of numbers or texts, or a number n for 0 to n - 1."""
         if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
-            raise ModelError(f"a variable needs a name such as 'shelf'; got {name!r}")
+            raise ModelError(f"a variable needs a name such as 'shelf'; got {quoted(name)}")
         if isinstance(values, int) and not isinstance(values, bool):
             values = range(values)
         is_scalar = isinstance(values, np.ndarray) and values.ndim == 0
         if isinstance(values, str) or is_scalar or not isinstance(values, Iterable):
-            raise ModelError(f"{name!r} must have a list of values, such as range(9); got {values!r}")
+            raise ModelError(f"{quoted(name)} must have a list of values, such as range(9); got {quoted(values)}")
         if isinstance(values, Sized):
             number = _length(values)
-            need(VALUE_BYTES * number, f"{name!r} with {number:.3g} values", ModelError)
-        listed = list(values)
+            need(VALUE_BYTES * number, f"{quoted(name)} with {number:.3g} values", ModelError)
+        listed = values if isinstance(values, range) else list(values)
         if not listed:
-            raise ModelError(f"{name!r} must have at least one value")
+            raise ModelError(f"{quoted(name)} must have at least one value")
         try:
-            array = np.array(listed)
+            array = np.arange(listed.start, listed.stop, listed.step) if isinstance(listed, range) else np.array(listed)
         except (ValueError, TypeError, OverflowError):
             array = np.array(listed, dtype=object)
         if array.dtype.kind == "b":
             array = array.astype(np.int64)
         if array.ndim != 1 or array.dtype.kind not in "iufU" or (array.dtype.kind == "U") != isinstance(listed[0], str):
-            raise ModelError(f"the values of {name!r} must be numbers, or texts; got {listed[:3]!r}")
+            raise ModelError(f"the values of {quoted(name)} must be numbers, or texts; got {quoted(listed[:3])}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelError(f"the values of {name!r} must be finite")
-        if np.unique(array).size != array.size:
-            raise ModelError(f"the values of {name!r} must differ from each other")
+            raise ModelError(f"the values of {quoted(name)} must be finite")
+        if not isinstance(listed, range) and np.unique(array).size != array.size:
+            raise ModelError(f"the values of {quoted(name)} must differ from each other")
         return cls(name, array)
 
     @cached_property
@@ -88,41 +90,40 @@ class Space:
         self.size = prod(self.shape)
         if self.size > MOST_PRODUCT:
             raise ModelError(f"{what} has {self.size:.3g} combinations of values, too many to number")
-        self._shown = ", ".join(f"{name}={{{name}}}" for name in self.names) if shown is None else shown
-        try:
-            self._shown.format(**dict.fromkeys(self.names, 0))
-        except (LookupError, ValueError, AttributeError):
-            raise ModelError(
-                f"{what}_names must be a text with variables in braces, such as '{{{self.names[0]}}}'; got {shown!r}"
-            ) from None
+        given, field = {v.name: v.values for v in self.variables}, f"{what}_names"
+        self._template = NameTemplate.plain(given, field) if shown is None else NameTemplate.read(shown, given, field)
 
     def values(self, numbers: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of all variables in some combinations, given by number."""
-        places = np.unravel_index(numbers, self.shape)
-        return {v.name: v.values[place] for v, place in zip(self.variables, places, strict=True)}
+        rest, found = numbers, []
+        for variable in reversed(self.variables):  # np.unravel_index takes 32 variables, or 64
+            rest, place = np.divmod(rest, len(variable))
+            found.append((variable.name, variable.values[place]))
+        return dict(reversed(found))
 
     def numbers(self, values: Mapping[str, Any]) -> tuple[Ints, Bools]:
         """Return the numbers of some combinations, and which of them are in the space; others have any number."""
         places = np.broadcast_arrays(*(v.index(values[v.name]) for v in self.variables))
         inside = np.logical_and.reduce([place >= 0 for place in places])
-        numbers = np.ravel_multi_index([np.maximum(place, 0) for place in places], self.shape)
-        return np.asarray(numbers, dtype=np.int64), np.asarray(inside)
+        numbers = np.zeros(places[0].shape, dtype=np.int64)
+        for place, size in zip(places, self.shape, strict=True):
+            numbers = numbers * size + np.maximum(place, 0)
+        return np.asarray(numbers), np.asarray(inside)
 
     def number(self, values: Mapping[str, Any], what: str) -> int:
         """Return the number of one combination; raise an error if it is not in the space."""
         if not isinstance(values, Mapping) or set(values) != set(self.names):
-            raise ModelError(f"{what} must give a value to each of {', '.join(self.names)}; got {values!r}")
+            raise ModelError(f"{what} must give a value to each of {', '.join(self.names)}; got {quoted(values)}")
         for variable in self.variables:
             value = values[variable.name]
             if not _is_single(value) or variable.index(value) < 0:
                 shown = ", ".join(map(str, variable.values[:6])) + (", ..." if len(variable) > 6 else "")
-                raise ModelError(f"{what}: {variable.name!r} has the values {shown}; got {value!r}")
+                raise ModelError(f"{what}: {quoted(variable.name)} has the values {shown}; got {quoted(value)}")
         return int(self.numbers(values)[0])
 
     def labels(self, numbers: Ints) -> list[str]:
         """Return combinations as texts, by default "shelf=4, coming=0"."""
-        columns = [column.tolist() for column in self.values(numbers).values()]
-        return [self._shown.format(**dict(zip(self.names, row, strict=True))) for row in zip(*columns, strict=True)]
+        return self._template.names(self.values(numbers), numbers.size)
 
     def label(self, number: int) -> dict[str, Any]:
         """Return one combination as a table of plain values."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError, ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.saved_fields import (
     brief,
     flags,
@@ -93,7 +94,7 @@ class Vocabulary:
     def agreeing(self, noise: Any) -> Bools:
         """Return which joint outcomes (W,) agree with what was seen of the noise; None stands for "not seen"."""
         if not isinstance(noise, Mapping):
-            raise AgentError(f"noise must be a table of values by name, such as {{'demand': 3}}; got {noise!r}")
+            raise AgentError(f"noise must be a table of values by name, such as {{'demand': 3}}; got {quoted(noise)}")
         agree = np.ones(len(next(iter(self.outcomes.values()), (0,))), dtype=bool)
         for name, value in noise.items():
             if name not in self.outcomes:
@@ -102,12 +103,13 @@ class Vocabulary:
                 continue
             values = self.outcomes[name]
             if not _is_like(value, values):
-                raise AgentError(f"noise: {name!r} must be one of its values; got {value!r}")
+                raise AgentError(f"noise: {quoted(name)} must be one of its values; got {quoted(value)}")
             same = values == (min(value, self.most[name]) if name in self.most else value)
             if not same.any():
                 some = ", ".join(str(x) for x in np.unique(values)[:6])
                 raise AgentError(
-                    f"noise: {name!r} has the values {some}{', ...' * (np.unique(values).size > 6)}; got {value!r}"
+                    f"noise: {quoted(name)} has the values {some}{', ...' * (np.unique(values).size > 6)}; got "
+                    f"{quoted(value)}"
                 )
             agree &= same
         return agree
@@ -132,12 +134,12 @@ class Vocabulary:
                 raise AgentError(f"costs: {unknown_name('cost', name, self.cost_names)}")
             if name not in self.costs and self.stated[name] is None:
                 raise AgentError(
-                    f"costs: {name!r} is a Python function, which was not saved with the agent; state it as an "
+                    f"costs: {quoted(name)} is a Python function, which was not saved with the agent; state it as an "
                     f"expression, or give {', '.join(self.costs)}"
                 )
             real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
             if not real or not abs(value) <= LARGEST_COST:
-                raise AgentError(f"costs must be finite numbers; got {dict(given)!r}")
+                raise AgentError(f"costs must be finite numbers; got {quoted(dict(given))}")
         return {name: float(value) for name, value in given.items()}
 
     def planned_costs(self, given: Mapping[str, float], others: Floats) -> Floats:
@@ -155,7 +157,7 @@ class Vocabulary:
         columns |= {key: np.repeat(v, W) for key, v in self.actions.values(np.array([action])).items()}
         columns |= {NEXT + key: v for key, v in self.states.values(self.reachable[following]).items()}
         columns |= dict(self.outcomes)
-        rule = Rule(self.stated[name], f"the cost {name!r}", frozenset(columns))
+        rule = Rule(self.stated[name], f"the cost {quoted(name)}", frozenset(columns))
         return np.broadcast_to(rule_numbers(rule(columns, W), rule.what), (W,))
 
     def to_dict(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
+from psconrl.escaping import quoted
 from psconrl.kernels.occupancy import one_hot
 from psconrl.kernels.products import dot
 from psconrl.learning.checks import as_number, as_numbers
@@ -224,7 +225,7 @@ class PSConRL(Sampler):
             return np.asarray(targets)
         checked = as_numbers(targets, "the targets of a ledger")
         if checked.shape != self.thresholds.shape or not np.isfinite(checked).all():
-            raise AgentError(f"the ledger must yield {self.thresholds.size} finite targets; got {targets!r}")
+            raise AgentError(f"the ledger must yield {self.thresholds.size} finite targets; got {quoted(targets)}")
         return checked
 
     def _sample(self, P: Transition, costs: Floats, state: int) -> Sample:

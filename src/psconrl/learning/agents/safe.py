@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, BaselineWarning, StructureWarning
+from psconrl.escaping import quoted
 from psconrl.kernels import special
 from psconrl.learning.baseline import as_baseline, as_slack, as_span, warn_of_impossible_slack
 from psconrl.learning.certified_plans import CertifiedPlans
@@ -146,7 +147,9 @@ class SafeStart(SystemAgent):
         the noise itself cannot be reported.
         """
         if not isinstance(system, System):
-            raise AgentError(f"of needs a System; for sizes write SafeStart(n_states, n_actions, ...); got {system!r}")
+            raise AgentError(
+                f"of needs a System; for sizes write SafeStart(n_states, n_actions, ...); got {quoted(system)}"
+            )
         return cls._made_for(system, {**cls.parts_for_systems} | options, progress)
 
     def begin(self, state: int) -> Episode:
@@ -238,7 +241,7 @@ class SafeStart(SystemAgent):
         if (limits <= self._promised).any():
             raise AgentError(
                 f"thresholds must stay above what the baseline is known to keep, {self._promised.tolist()}; "
-                f"got {limits.tolist()}. A safe agent for these needs another baseline"
+                f"got {quoted(limits.tolist())}. A safe agent for these needs another baseline"
             )
         return limits
 
@@ -316,8 +319,8 @@ class SafeStart(SystemAgent):
             return None
         if not isinstance(self.belief, Structured):
             raise AgentError(
-                f"belief must be Structured, for a system, as SafeStart.of makes it; got {self.belief!r}. Without one, "
-                "this agent has confidence sets for every row"
+                f"belief must be Structured, for a system, as SafeStart.of makes it; got {quoted(self.belief)}. "
+                "Without one, this agent has confidence sets for every row"
             )
         if given:
             raise AgentError("costs and ranges follow from the system; leave them out")

@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_failure_probability, as_nonnegative, as_numbers
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
@@ -33,10 +34,12 @@ class Radius(Part):
 
     def checked_widths(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
         """Return the radii, checked to be nonnegative and of the right shape."""
-        widths = as_numbers(self(visits, p_bar, log_term), f"radius {self.name!r}")
+        widths = as_numbers(self(visits, p_bar, log_term), f"radius {quoted(self.name)}")
         shape = p_bar.shape if self.each_transition else visits.shape
         if widths.shape != shape or not (widths >= 0).all():
-            raise AgentError(f"radius {self.name!r} must be numbers from 0 on, of shape {shape}; got {widths.shape}")
+            raise AgentError(
+                f"radius {quoted(self.name)} must be numbers from 0 on, of shape {shape}; got {widths.shape}"
+            )
         return widths
 
 

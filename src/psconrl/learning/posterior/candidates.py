@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_flag, as_numbers
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.transition_beliefs import Belief
@@ -45,14 +46,14 @@ class Candidates(Belief):
     def __init__(self, models: Any, weights: ArrayLike | None = None, costs: ArrayLike | None = None) -> None:
         given = list(models) if isinstance(models, list | tuple) or np.ndim(models) == 4 else []
         if not given:
-            raise AgentError(f"models must be a list of CMDPs, or of transitions; got {models!r}")
+            raise AgentError(f"models must be a list of CMDPs, or of transitions; got {quoted(models)}")
         if costs is None and all(isinstance(model, CMDP) for model in given):
             costs = np.array([model.costs for model in given])
         self.model_costs = None if costs is None else as_costs(costs, "costs")
         self.models: list[csr_array] = [_as_rows(model) for model in given]
         self.weights = np.ones(len(given)) if weights is None else np.array(as_numbers(weights, "weights"))
         if self.weights.shape != (len(given),) or not (self.weights >= 0).all() or not self.weights.sum() > 0:
-            raise AgentError(f"weights must be {len(given)} numbers from 0 on, not all 0; got {weights!r}")
+            raise AgentError(f"weights must be {len(given)} numbers from 0 on, not all 0; got {quoted(weights)}")
         self.doubts: dict[str, str] = {}
         self._drawn: int | None = None
 
@@ -152,7 +153,7 @@ def _as_rows(model: Any) -> csr_array:
         rows = csr_array(model) if np.ndim(model) != 3 else csr_array(np.reshape(model, (-1, np.shape(model)[-1])))
         rows = rows.astype(np.float64)
     except (TypeError, ValueError):
-        raise AgentError(f"a model must be a CMDP, or transitions (S, A, S); got {model!r}") from None
+        raise AgentError(f"a model must be a CMDP, or transitions (S, A, S); got {quoted(model)}") from None
     sums = np.asarray(rows.sum(axis=1)).ravel()
     if not np.isfinite(rows.data).all() or (rows.data < 0).any() or np.abs(sums - 1.0).max() > 1e-9:
         raise AgentError("the transitions of a model must be distributions: numbers from 0 on that sum to 1")

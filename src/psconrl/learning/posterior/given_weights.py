@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, diags_array, issparse
 
 from psconrl.arrays import Floats, Ints, Matrix
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_numbers
 from psconrl.learning.posterior.counts import need_table
 from psconrl.learning.posterior.sampled_rows import numbered_entries
@@ -37,7 +38,7 @@ def as_weights(given: Any, what: str) -> Weights:
     except AgentError:
         array = np.empty(0)
     if array.size == 0 or isinstance(given, bool):
-        raise AgentError(f"{what} must be a number or an array of numbers; got {given!r}")
+        raise AgentError(f"{what} must be a number or an array of numbers; got {quoted(given)}")
     if array.ndim not in (0, 3):
         raise AgentError(f"{what} must be a number or have shape (S, A, S), or be sparse, (S*A, S); got {array.shape}")
     _check_values(array, what)

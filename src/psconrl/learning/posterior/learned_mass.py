@@ -43,6 +43,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.kernels import counts as kernels
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
@@ -90,7 +91,7 @@ class LearnedMass(Belief):
         self.pool, self.exact, self.exceptions = pool, as_flag(exact, "exact"), as_flag(exceptions, "exceptions")
         self.support = None if support is None else as_weights(support, "support")
         if isinstance(self.support, float):
-            raise AgentError(f"support must have shape (S, A, S), or be sparse, (S*A, S); got {support!r}")
+            raise AgentError(f"support must have shape (S, A, S), or be sparse, (S*A, S); got {quoted(support)}")
         self.surprise = as_number(surprise, "surprise", "a share from 0 to below 1", lambda x: 0 <= x < 1)
         self._prior = Prior(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))  # weights of the base measure
         self._total: Floats = np.zeros(0)  # (S*A,) their sums
@@ -260,7 +261,9 @@ class LearnedMass(Belief):
 def _as_grid(grid: ArrayLike) -> Floats:
     masses = np.array(as_numbers(grid, "grid"))
     if masses.ndim != 1 or not masses.size:
-        raise AgentError(f"grid must be a list of masses; got {grid!r}")
+        raise AgentError(f"grid must be a list of masses; got {quoted(grid)}")
     if not ((masses >= SMALLEST_WEIGHT) & (masses <= HEAVIEST)).all() or not (np.diff(masses) > 0).all():
-        raise AgentError(f"grid must be rising, of numbers between {SMALLEST_WEIGHT:g} and {HEAVIEST:g}; got {grid!r}")
+        raise AgentError(
+            f"grid must be rising, of numbers between {SMALLEST_WEIGHT:g} and {HEAVIEST:g}; got {quoted(grid)}"
+        )
     return masses

@@ -36,6 +36,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.kernels import special
 from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts
@@ -79,7 +80,7 @@ class NoiseIntervals:
         if isinstance(randomness, RoundNoise):
             for name, parents in randomness.parents.items():
                 raise AgentError(
-                    f"safe exploration needs noises that do not depend on each other; {name!r} depends on "
+                    f"safe exploration needs noises that do not depend on each other; {quoted(name)} depends on "
                     f"{' and '.join(map(repr, parents))}. Give both as one joint table, or use PSConRL"
                 )
             unknown = [name for name in noise_names(randomness) if name in randomness.keys]

@@ -20,6 +20,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import AdviceWarning, AgentError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.denominators import Denominators
 from psconrl.learning.posterior.estimates import Estimates, estimates, quick_means
@@ -66,7 +67,9 @@ class Structured(Belief):
         if surprise not in (WARN, ROWS):
             raise AgentError(unknown_name("surprise", surprise, (WARN, ROWS)))
         if not isinstance(structure, Structure | dict):
-            raise AgentError(f"structure must be that of a System, as in Structured(shop.structure); got {structure!r}")
+            raise AgentError(
+                f"structure must be that of a System, as in Structured(shop.structure); got {quoted(structure)}"
+            )
         with in_field("structure"):
             self._structure = structure if isinstance(structure, Structure) else Structure.from_dict(structure)
         self.structure = self._structure.to_dict()

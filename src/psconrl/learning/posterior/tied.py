@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.learning.checks import as_number
@@ -129,5 +130,5 @@ def _whole(given: ArrayLike, dimensions: int, what: str) -> Ints:
         array, whole, same = np.zeros(0), np.zeros(0, dtype=np.int64), False
     if not same or whole.ndim != dimensions or not whole.size:
         shape = "(S, A)" if dimensions == 2 else "(S, A, S)"
-        raise AgentError(f"{what} must be whole numbers of shape {shape}; got {given!r}")
+        raise AgentError(f"{what} must be whole numbers of shape {shape}; got {quoted(given)}")
     return whole

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.runtime.contract import NO_CAP, Episode
 from psconrl.learning.runtime.events import EXPLORING, EXPLORING_INTERIM, INTERIM
 from psconrl.learning.runtime.running_episode import saved_policy
@@ -101,7 +102,7 @@ class Background:
     def switch(self, on: bool, executor: Executor | None) -> None:
         """Turn planning in the background on or off; None keeps the present executor."""
         if executor is not None and not callable(getattr(executor, "submit", None)):
-            raise AgentError(f"executor must have submit(task), as concurrent.futures has it; got {executor!r}")
+            raise AgentError(f"executor must have submit(task), as concurrent.futures has it; got {quoted(executor)}")
         self.on = bool(on)
         self.executor = executor or self.executor
 

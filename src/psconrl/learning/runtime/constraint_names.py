@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs
 from psconrl.model.validation import frozen
 from psconrl.saved_fields import Kind, listed, need_that, read_fields, reals, text
@@ -29,7 +30,7 @@ class ConstraintNames(NamedTuple):
         given = tuple(names)
         wrong = [name for name in given if not isinstance(name, str)]
         if wrong or len(set(given)) < len(given):
-            raise AgentError(f"the names of thresholds must be text, all different; got {list(given)}")
+            raise AgentError(f"the names of thresholds must be text, all different; got {quoted(list(given))}")
         return cls(given, frozenset(at_least) & frozenset(given))
 
     def values(self, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
@@ -61,7 +62,7 @@ class NamedThresholds:
         ordered = self._by_name(given) if isinstance(given, Mapping) else given
         new = np.atleast_1d(as_costs(ordered, "thresholds"))
         if new.shape != self.values.shape:
-            raise AgentError(f"thresholds must be {self.values.size} finite numbers; got {ordered!r}")
+            raise AgentError(f"thresholds must be {self.values.size} finite numbers; got {quoted(ordered)}")
         return new.copy()
 
     def _by_name(self, given: Mapping[str, float]) -> list[Any]:
@@ -69,7 +70,7 @@ class NamedThresholds:
             raise AgentError(
                 f"this agent does not know the names of its constraints; give {self.values.size} thresholds in their "
                 "order, such as model.with_thresholds({...}).thresholds, or make it with "
-                f"thresholds={{name: number, ...}}; got {dict(given)!r}"
+                f"thresholds={{name: number, ...}}; got {quoted(dict(given))}"
             )
         return self.names.values(given, self.values)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints, Places
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_numbers, is_whole
 from psconrl.learning.posterior.counts import Record
 from psconrl.saved_fields import SUM_TOL
@@ -104,10 +105,10 @@ def checked_episode(given: Any, n_states: int, n_actions: int) -> Episode:
     if not (policy >= 0).all() or not (np.abs(sums - 1.0) <= SUM_TOL).all():
         raise AgentError(f"policy of an episode must hold a distribution over {n_actions} actions for every state")
     if not is_whole(given.max_steps) or given.max_steps < 1:
-        raise AgentError(f"max_steps of an episode must be a whole number from 1 on; got {given.max_steps!r}")
+        raise AgentError(f"max_steps of an episode must be a whole number from 1 on; got {quoted(given.max_steps)}")
     value = as_numbers(given.value, "value of an episode")
     if value.ndim:
-        raise AgentError(f"value of an episode must be a number, or nan; got {given.value!r}")
+        raise AgentError(f"value of an episode must be a number, or nan; got {quoted(given.value)}")
     return Episode(
         policy, min(int(given.max_steps), NO_CAP), _checked_caps(given.visit_caps, shape), str(given.kind), float(value)
     )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, is_index
 from psconrl.learning.registry import load_agent
@@ -33,10 +34,12 @@ class Labels:
         self._labels: list[Hashable] = []
         self._numbers: dict[Hashable, int] = {}
         if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise ConfigError(f"labels must be a list of labels; got {labels!r}")
+            raise ConfigError(f"labels must be a list of labels; got {quoted(labels)}")
         for label in labels:
             if _checked(label) in self._numbers:
-                raise ConfigError(f"labels must be distinct; {label!r} repeats {self._labels[self._numbers[label]]!r}")
+                raise ConfigError(
+                    f"labels must be distinct; {quoted(label)} repeats {quoted(self._labels[self._numbers[label]])}"
+                )
             self._add(label)
         if not self._labels and self.room == 0:
             raise ConfigError("labels must not be empty")
@@ -69,7 +72,7 @@ class Labels:
     def label(self, number: int) -> Any:
         """Return the label with a number."""
         if not is_index(number, len(self)):
-            raise ConfigError(f"labels are numbered from 0 to {len(self) - 1}; got {number!r}")
+            raise ConfigError(f"labels are numbered from 0 to {len(self) - 1}; got {quoted(number)}")
         return self._labels[number]
 
     def __len__(self) -> int:
@@ -106,7 +109,7 @@ class _Growing(Labels):
     def __getitem__(self, label: Hashable) -> int:
         if _checked(label) not in self._numbers:
             if len(self) >= self.room:
-                raise AgentError(f"there is room for {self.room} labels, and none is left for {label!r}")
+                raise AgentError(f"there is room for {self.room} labels, and none is left for {quoted(label)}")
             self._add(label)
         return self._numbers[label]
 
@@ -221,9 +224,9 @@ def _checked(label: Hashable) -> Hashable:
     try:
         hash(label)
     except TypeError:
-        raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {label!r}") from None
+        raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {quoted(label)}") from None
     if _has_nan(label):  # nan differs from itself, so each one would be a new label
-        raise ConfigError(f"a label must be equal to itself; got {label!r}")
+        raise ConfigError(f"a label must be equal to itself; got {quoted(label)}")
     return label
 
 
@@ -243,7 +246,7 @@ def _part_as_json(label: Any) -> Any:
     if plain is None or isinstance(plain, str | int | float):
         return plain
     raise AgentError(
-        f"a label can be saved if it is text, a number, True, False, None or a tuple of these; got {label!r}. "
+        f"a label can be saved if it is text, a number, True, False, None or a tuple of these; got {quoted(label)}. "
         "Save the agent itself (agent.agent.save) and create the labels again"
     )
 

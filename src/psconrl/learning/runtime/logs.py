@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.errors import ConfigError
-from psconrl.escaping import csv_cell
+from psconrl.escaping import csv_cell, quoted
 from psconrl.files import write_atomically
 from psconrl.learning.runtime.events import EpisodeEvent, EventNames
 from psconrl.learning.runtime.policy_cell import Names, policy_cell
@@ -253,10 +253,10 @@ def _names(given: Sequence[str] | None, event: EpisodeEvent) -> list[str]:
     if given is None:
         return ["objective", *(f"cost {i}" for i in range(1, event.costs.size))]
     if isinstance(given, str) or len(given) != event.costs.size:
-        raise ConfigError(f"cost_names must be {event.costs.size} names, the objective first; got {given!r}")
+        raise ConfigError(f"cost_names must be {event.costs.size} names, the objective first; got {quoted(given)}")
     broken = [name for name in given if len(str(name).splitlines()) > 1]
     if broken:
-        raise ConfigError(f"cost_names must be single lines; got {broken[0]!r}")
+        raise ConfigError(f"cost_names must be single lines; got {quoted(broken[0])}")
     return list(given)
 
 

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.caps import need
 from psconrl.errors import AgentError, ConfigError
+from psconrl.escaping import quoted
 from psconrl.files import as_path, write_atomically
 from psconrl.learning.part import Part
 from psconrl.model.archive import Archive, opened_archive
@@ -103,7 +104,7 @@ def _read(arrays: Archive) -> Saved:
 def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
     """Return the saved agent, built from its class."""
     if saved.agent != cls.name:
-        raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
+        raise AgentError(f"{path}: holds an agent {quoted(saved.agent)}, not {quoted(cls.name)}")
     make: Callable[..., A] = cls
     with in_file(path):
         need_sizes(saved)
@@ -154,7 +155,8 @@ def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value) or {ARRAY, SPARSE} & value.keys():
             raise TypeError(
-                f"the keys of a table must be text, other than {ARRAY!r} and {SPARSE!r}; got {list(value)[:8]}"
+                f"the keys of a table must be text, other than {quoted(ARRAY)} and {quoted(SPARSE)}; got "
+                f"{list(value)[:8]}"
             )
         return {key: _flatten(part, arrays) for key, part in value.items()}
     if isinstance(value, list | tuple):

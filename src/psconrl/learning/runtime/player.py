@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.caps import MOST_ROUNDS, need
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_count, is_index
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
@@ -341,11 +342,11 @@ class Player(ABC):
 
     def _check_action(self, action: int) -> None:
         if not is_index(action, self.n_actions):
-            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
+            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {quoted(action)}")
 
     def _check_state(self, state: int, what: str = "state") -> None:
         if not is_index(state, self.n_states):
-            raise AgentError(f"{what} must be an integer from 0 to {self.n_states - 1}; got {state!r}")
+            raise AgentError(f"{what} must be an integer from 0 to {self.n_states - 1}; got {quoted(state)}")
 
     @abstractmethod
     def config(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 
 CELL_ACTIONS = 4  # per state; rarer ones are left out
 RARE = 0.0005  # smaller probabilities are left out
@@ -77,7 +78,7 @@ def _namer(names: Names, size: int, what: str) -> Callable[[int], str]:
         return str
     room, known = (len(names), names.__getitem__) if isinstance(names, Sequence) else (names.room, names.label)
     if isinstance(names, str) or room != size:
-        raise ConfigError(f"{what} must be {size} names, as a list or psconrl.Labels; got {names!r}"[:300])
+        raise ConfigError(f"{what} must be {size} names, as a list or psconrl.Labels; got {quoted(names)}"[:300])
 
     def name(number: int) -> str:
         full = str(known(number))

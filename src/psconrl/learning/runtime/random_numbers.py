@@ -6,6 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
+from psconrl.escaping import quoted
 from psconrl.saved_fields import Kind, fields, flag, integer, need_that, read_fields, text
 
 BLOCK = 4096
@@ -66,7 +67,7 @@ def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSeq
     try:
         plan, act = np.random.SeedSequence(seed).spawn(2)
     except (TypeError, ValueError):
-        raise AgentError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
+        raise AgentError(f"seed must be a whole number from 0 on, or several; got {quoted(seed)}") from None
     return plan, act
 
 

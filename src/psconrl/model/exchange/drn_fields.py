@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 
 KINDS = ("DTMC", "MDP", "CTMC")
 UNNAMED = "reward"  # name of a reward model without a name
@@ -57,7 +58,9 @@ class Fields:
         match = STATE.fullmatch(line)
         state = len(self.first_choice)
         if match is None or int(match["id"]) != state:
-            raise ModelError(f"line {number}: state {state} must come here, as 'state {state} ...'; got {line[:60]!r}")
+            raise ModelError(
+                f"line {number}: state {state} must come here, as 'state {state} ...'; got {quoted(line[:60])}"
+            )
         if match["seen"] is not None:
             raise ModelError(
                 f"line {number}: the state has an observation; a model whose states cannot be seen is not read"
@@ -69,14 +72,14 @@ class Fields:
         if match["rewards"] is not None:
             self.state_rewards[state] = match["rewards"]
         if match["labels"]:
-            for quoted, plain in LABEL.findall(match["labels"]):
-                self.labels.setdefault(quoted or plain, []).append(state)
+            for within_quotes, plain in LABEL.findall(match["labels"]):
+                self.labels.setdefault(within_quotes or plain, []).append(state)
 
     def add_action(self, line: str, number: int) -> None:
         """Add a line such as ``action work [1]``, which has a number in the file."""
         match = ACTION.fullmatch(line)
         if match is None or not self.first_choice:
-            raise ModelError(f"line {number}: an action cannot be read: {line[:60]!r}")
+            raise ModelError(f"line {number}: an action cannot be read: {quoted(line[:60])}")
         if match["rewards"] is not None:
             self.choice_rewards[len(self.first_branch)] = match["rewards"]
         self.first_branch.append(len(self.targets))
@@ -101,7 +104,7 @@ def read_head(lines: list[str]) -> tuple[Head, int]:
         elif word == "@model":
             return _checked(head), k
         elif word not in KNOWN:
-            raise ModelError(f"line {k}: cannot be read: {line[:60]!r}")
+            raise ModelError(f"line {k}: cannot be read: {quoted(line[:60])}")
         elif word == "@placeholders":
             while k < len(lines) and lines[k].startswith("$"):
                 name, _, value = lines[k].partition(":")
@@ -118,7 +121,7 @@ def read_head(lines: list[str]) -> tuple[Head, int]:
                 parts = below.split(" ")[:-1] if below.endswith(" ") else below.split()
                 head.rewards = [name or UNNAMED for name in parts]
             elif not below.strip().isdecimal():
-                raise ModelError(f"line {k}: {word} must be followed by a number; got {below[:60]!r}")
+                raise ModelError(f"line {k}: {word} must be followed by a number; got {quoted(below[:60])}")
             elif word == "@nr_states":
                 head.n_states = int(below)
             else:
@@ -132,7 +135,7 @@ def _checked(head: Head) -> Head:
             "MA": "a Markov automaton, in which some choices take no time",
             "Markov Automaton": "a Markov automaton, in which some choices take no time",
             "POMDP": "a POMDP, whose states cannot be seen",
-        }.get(head.kind, f"of type {head.kind!r}")
+        }.get(head.kind, f"of type {quoted(head.kind)}")
         raise ModelError(f"it is {why}; {', '.join(KINDS)} can be read")
     if head.n_states is None:
         raise ModelError("there is no @nr_states")
@@ -152,7 +155,7 @@ def take_apart(lines: Sequence[str], begin: int, head: Head) -> Fields:
             target, colon, value = line.partition(":")
             if not colon or not first_branch:
                 raise ModelError(
-                    f"line {number + 1}: a transition must be 'STATE : NUMBER' below an action; got {line[:60]!r}"
+                    f"line {number + 1}: a transition must be 'STATE : NUMBER' below an action; got {quoted(line[:60])}"
                 )
             targets.append(target)
             values.append(value)
@@ -166,5 +169,5 @@ def take_apart(lines: Sequence[str], begin: int, head: Head) -> Fields:
             if below_state and len(out.comments) == len(out.first_choice) - 1:
                 out.comments.append(line[2:].strip())
         elif line:
-            raise ModelError(f"line {number + 1}: cannot be read: {line[:60]!r}")
+            raise ModelError(f"line {number + 1}: cannot be read: {quoted(line[:60])}")
     return out

@@ -6,6 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 
 
 def number_reader(placeholders: dict[str, str]) -> Callable[[str], float]:
@@ -29,7 +30,7 @@ def _fraction(text: str) -> float:
         return float(text)
     except (ValueError, ZeroDivisionError, OverflowError):
         kind = " but an interval" if text.startswith(("[", "(")) and "," in text else ""
-        raise ModelError(f"{text[:60]!r} is not a number{kind}") from None
+        raise ModelError(f"{quoted(text[:60])} is not a number{kind}") from None
 
 
 def floats_of(texts: Sequence[str], number: Callable[[str], float]) -> Floats:
@@ -46,4 +47,4 @@ def indices_of(texts: Sequence[str]) -> Ints:
         return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
     except (ValueError, OverflowError):
         wrong = next(text for text in texts if not text.strip().isdecimal() or int(text) >= 2**63)
-        raise ModelError(f"{wrong.strip()[:60]!r} is not the number of a state") from None
+        raise ModelError(f"{quoted(wrong.strip()[:60])} is not the number of a state") from None

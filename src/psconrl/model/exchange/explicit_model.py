@@ -73,11 +73,15 @@ def distinct(names: list[str], copy: str) -> list[str]:
     >>> distinct(["a", "b", "a"], "{} ({})")
     ['a', 'b', 'a (2)']
     """
-    result: list[str] = []
+    last: dict[str, int] = {}  # copy of every name
+    result: dict[str, None] = {}
     for name in names:
-        others = (copy.format(name, k) for k in range(2, len(names) + 2))
-        result.append(name if name not in result else next(other for other in others if other not in result))
-    return result
+        shown = name
+        while shown in result:
+            last[name] = last.get(name, 1) + 1
+            shown = copy.format(name, last[name])
+        result[shown] = None
+    return list(result)
 
 
 def check_offsets(offsets: Ints, n: int, total: int, what: str) -> None:

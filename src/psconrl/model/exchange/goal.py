@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import quoted
 
 LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=)\s*(?P<value>\S+)")
 
@@ -41,7 +42,7 @@ class Goal:
         for limit in self.limits:
             side = limit.name, limit.at_least
             if side in sides:
-                raise ConfigError(f"limits: {limit.name!r} is limited twice on the same side")
+                raise ConfigError(f"limits: {quoted(limit.name)} is limited twice on the same side")
             sides.add(side)
             name = limit.name
             if name in names:
@@ -58,7 +59,7 @@ def read_goal(minimise: Any = None, maximise: Any = None, limits: Any = ()) -> G
     """
     wanted = [limits] if isinstance(limits, str) else limits
     if not isinstance(wanted, Iterable):
-        raise ConfigError(f"limits must be text such as 'eat >= 0.5', or a list of such; got {limits!r}")
+        raise ConfigError(f"limits must be text such as 'eat >= 0.5', or a list of such; got {quoted(limits)}")
     found = tuple(read_limit(limit) for limit in wanted)
     if minimise is None and maximise is None:
         if found:
@@ -68,7 +69,7 @@ def read_goal(minimise: Any = None, maximise: Any = None, limits: Any = ()) -> G
         raise ConfigError("there is one objective: minimise or maximise, not both")
     objective = maximise if minimise is None else minimise
     if not isinstance(objective, str):
-        raise ConfigError(f"the objective must be the name of a reward or label; got {objective!r}")
+        raise ConfigError(f"the objective must be the name of a reward or label; got {quoted(objective)}")
     return Goal(objective, minimise is None, found)
 
 
@@ -79,5 +80,5 @@ def read_limit(text: Any) -> Limit:
         if match is None or not math.isfinite(value := float(match["value"])):
             raise ValueError
     except ValueError:
-        raise ConfigError(f"a limit must be 'NAME <= NUMBER' or 'NAME >= NUMBER'; got {text!r}") from None
+        raise ConfigError(f"a limit must be 'NAME <= NUMBER' or 'NAME >= NUMBER'; got {quoted(text)}") from None
     return Limit(match["name"], match["relation"] == ">=", value)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from psconrl.caps import memory_gb, need
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 
 GZIP, XZ, TAR = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"ustar"
 TAR_MARK = 257  # offset of the tar magic
@@ -68,7 +69,7 @@ def read_tar(data: bytes) -> dict[str, memoryview]:
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for member in archive:
             if member.sparse is not None:
-                raise ModelError(f"{member.name!r} is stored with holes, which is not supported")
+                raise ModelError(f"{quoted(member.name)} is stored with holes, which is not supported")
             start, stop = member.offset_data, member.offset_data + member.size
             end = stop + -stop % TAR_BLOCK
             if stop > len(data):

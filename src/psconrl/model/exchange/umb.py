@@ -14,6 +14,7 @@ from psconrl._version import __version__
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 from psconrl.model.exchange.explicit_model import (
     MOST_NAMED,
     ChoiceNames,
@@ -53,7 +54,7 @@ class _Reader:
             raise ModelError("not a UMB file: index.json is missing or no JSON") from None
         version = self.index.get("format-version") if isinstance(self.index, dict) else None
         if version != VERSION:
-            raise ModelError(f"UMB of version {version!r} is not known here (newest: {VERSION})")
+            raise ModelError(f"UMB of version {quoted(version)} is not known here (newest: {VERSION})")
         self.system = self._mapping(self.index, "transition-system")
         self._refuse_what_is_not_planned()
         self.n_states, self.n_choices, self.n_branches = (self._count(f"#{part}") for part in PARTS)
@@ -69,7 +70,7 @@ class _Reader:
         if time == "urgent-stochastic":
             raise ModelError("it is a Markov automaton, in which some choices take no time; these are not read")
         if time not in ("discrete", "stochastic"):
-            raise ModelError(f"index.json: time {time!r} is not known")
+            raise ModelError(f"index.json: time {quoted(time)} is not known")
         if self._count("#players") > 1:
             raise ModelError(f"it is a game of {self._count('#players')} players; a model has one at most")
         if self._count("#observations"):
@@ -146,9 +147,9 @@ class _Reader:
         found: list[tuple[str, str, Mapping[str, Any]]] = []
         for key, record in self._mapping(self.index.get("annotations", {}), group, {}).items():
             if not isinstance(record, dict) or not isinstance(record.get("applies-to"), list):
-                raise ModelError(f"index.json: {group} {key!r} must say what it applies to")
+                raise ModelError(f"index.json: {group} {quoted(key)} must say what it applies to")
             if "probability-type" in record:
-                raise ModelError(f"{group} {key!r} is random itself, which is not supported")
+                raise ModelError(f"{group} {quoted(key)} is random itself, which is not supported")
             found.append((str(record.get("alias", key)), f"annotations/{group}/{key}", record))
         if len({name for name, *_ in found}) < len(found):
             raise ModelError(f"index.json: the names of all {group} must be distinct")
@@ -159,7 +160,7 @@ class _Reader:
         given = {}
         for part in record["applies-to"]:
             if part not in sizes:
-                raise ModelError(f"{folder} applies to {part!r}; rewards of {', '.join(PARTS)} are read")
+                raise ModelError(f"{folder} applies to {quoted(part)}; rewards of {', '.join(PARTS)} are read")
             name = f"{folder}/{part}/values.bin"
             given[part] = numbers(self._file(name), record.get("type"), sizes[part], name)
         return Reward(**given)
@@ -215,7 +216,7 @@ class _Reader:
     def _count(self, key: str) -> int:
         value = self.system.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_COUNT:
-            raise ModelError(f"index.json: {key} must be a whole number from 0 on; got {value!r}")
+            raise ModelError(f"index.json: {key} must be a whole number from 0 on; got {quoted(value)}")
         return value
 
     def _mapping(self, record: Any, key: str, default: Any = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
+from psconrl.escaping import quoted
 
 DEFAULT_SIZE = {
     "bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64,
@@ -22,10 +23,10 @@ def type_of(record: Any, what: str) -> tuple[str, int]:
     kind = record.get("type") if isinstance(record, Mapping) else None
     kind = "string" if kind == "String" else kind  # Storm 2.0's spelling
     if kind not in DEFAULT_SIZE:
-        raise ModelError(f"index.json: the type of {what} is not known: {record!r}")
+        raise ModelError(f"index.json: the type of {what} is not known: {quoted(record)}")
     size = record.get("size", DEFAULT_SIZE[kind])
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise ModelError(f"index.json: the size of {what} must be a number of bits; got {size!r}")
+        raise ModelError(f"index.json: the size of {what} must be a number of bits; got {quoted(size)}")
     return kind, size
 
 
@@ -38,7 +39,7 @@ def numbers(data: memoryview, record: Any, n: int, what: str) -> Floats:
         return np.asarray(whole(data, PLAIN[kind], n, what), dtype=np.float64)
     if kind == "rational" and size % 128 == 0:
         return _fractions(data, size // 16, n, what)
-    raise ModelError(f"{what} has numbers of type {kind!r} and {size} bits, which cannot be read")
+    raise ModelError(f"{what} has numbers of type {quoted(kind)} and {size} bits, which cannot be read")
 
 
 def whole(data: memoryview, kind: str, n: int, what: str) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ConfigError, InfeasibleError, SolverError
+from psconrl.escaping import quoted
 from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
@@ -94,9 +95,9 @@ def best_deterministic(
     """
     need_model(cmdp, "best_deterministic")
     if not isinstance(most_plans, int) or most_plans < 1:
-        raise ConfigError(f"most_plans must be a whole number from 1; got {most_plans!r}")
+        raise ConfigError(f"most_plans must be a whole number from 1; got {quoted(most_plans)}")
     if progress is not None and not callable(progress):
-        raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
+        raise ConfigError(f"progress must be a function, such as print; got {quoted(progress)}")
     root = (plan(cmdp) if best is None else best).required()
     search = BranchAndBound(cmdp, progress)
     bound = search.run(root, most_plans)

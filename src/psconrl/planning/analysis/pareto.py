@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_name
+from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.validation import as_floats
 from psconrl.planning.mixture.known import KnownPolicies
@@ -113,12 +114,12 @@ def pareto_surface(
     """
     need_model(cmdp, "pareto_surface")
     if isinstance(constraints, str) or len(constraints) != 2:
-        raise ConfigError(f"constraints must be two constrained costs; got {constraints!r}")
+        raise ConfigError(f"constraints must be two constrained costs; got {quoted(constraints)}")
     if cmdp.n_constraints < 2:
         raise ModelError(f"a surface needs two constraints; the model has {cmdp.n_constraints}")
     i, k = (constraint_index(cmdp, constraint) for constraint in constraints)
     if i == k:
-        raise ConfigError(f"constraints must be two different costs; got {cmdp.cost_names[i]!r} twice")
+        raise ConfigError(f"constraints must be two different costs; got {quoted(cmdp.cost_names[i])} twice")
     if thresholds is not None and len(thresholds) != 2:
         raise ConfigError(f"thresholds must be two lists, one for each constraint; got {len(thresholds)}")
     given = (None, None) if thresholds is None else thresholds
@@ -148,7 +149,7 @@ def _levels(
     """Return the thresholds of a constraint to plan for; ``beside`` is another constraint that varies too."""
     if thresholds is None:
         if not isinstance(points, Integral) or points < 1:
-            raise ConfigError(f"points must be a whole number from 1; got {points!r}")
+            raise ConfigError(f"points must be a whole number from 1; got {quoted(points)}")
         if beside is None:
             low, high = _span_of_interest(cmdp, i, low, high)
         else:
@@ -181,7 +182,9 @@ def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
             raise ConfigError(unknown_name("constrained cost", constraint, cmdp.cost_names[1:]))
         return cmdp.cost_names.index(constraint, 1)
     if not isinstance(constraint, Integral) or not 1 <= constraint <= cmdp.n_constraints:
-        raise ConfigError(f"constraint must be a name or an index from 1 to {cmdp.n_constraints}; got {constraint!r}")
+        raise ConfigError(
+            f"constraint must be a name or an index from 1 to {cmdp.n_constraints}; got {quoted(constraint)}"
+        )
     return int(constraint)
 
 
@@ -212,7 +215,7 @@ def _span_of_interest(cmdp: CMDP, i: int, low: float | None, high: float | None)
     """Return the least feasible threshold and the average at the optimum without this constraint, the others kept."""
     for name, end in (("low", low), ("high", high)):
         if end is not None and not (isinstance(end, Real) and np.isfinite(float(end))):
-            raise ConfigError(f"{name} must be a finite number; got {end!r}")
+            raise ConfigError(f"{name} must be a finite number; got {quoted(end)}")
     others = [j for j in range(1, cmdp.n_constraints + 1) if j != i]
 
     def best(objective: int) -> Plan:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
@@ -112,9 +113,9 @@ def why_unordered(cmdp: CMDP) -> str:
     names, places = cmdp.state_names, coordinates(cmdp)
     assert names is not None
     if places is not None and places.names:
-        return f"the states have no order: names such as {names[0]!r} differ in {len(places.names)} numbers"
+        return f"the states have no order: names such as {quoted(names[0])} differ in {len(places.names)} numbers"
     other = next((name for name in names if NUMBER.sub("", name) != NUMBER.sub("", names[0])), names[-1])
-    return f"the states have no order: {names[0]!r} and {other!r} do not differ in a number alone"
+    return f"the states have no order: {quoted(names[0])} and {quoted(other)} do not differ in a number alone"
 
 
 def is_threshold_rule(played: Deployable, order: Ints) -> bool:

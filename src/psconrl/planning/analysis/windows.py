@@ -23,6 +23,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError, ModelError, PolicyError
+from psconrl.escaping import quoted
 from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
@@ -96,7 +97,7 @@ class WindowPlan:
         try:
             return WindowController(self, np.random.default_rng(rng))
         except (TypeError, ValueError):
-            raise PolicyError(f"rng must be a NumPy generator or a seed from 0 on; got {rng!r}") from None
+            raise PolicyError(f"rng must be a NumPy generator or a seed from 0 on; got {quoted(rng)}") from None
 
     def __repr__(self) -> str:
         lost = f", {self.infeasible.size} of them infeasible" if self.infeasible.size else ""
@@ -129,7 +130,7 @@ class WindowController:
         names, plans = self._windows.plain.names, self._windows.plans
         number = names.state_number(state, len(self._windows.plain.policy))
         if number not in plans:
-            raise PolicyError(f"no window begins in state {names.state(number)!r}: the start does not lead there")
+            raise PolicyError(f"no window begins in state {quoted(names.state(number))}: the start does not lead there")
         return plans[number]
 
 
@@ -151,7 +152,7 @@ def plan_windows(
     need_model(cmdp, "plan_windows")
     length = _length(within)
     if progress is not None and not callable(progress):
-        raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
+        raise ConfigError(f"progress must be a function, such as print; got {quoted(progress)}")
     if plain is not None and not isinstance(plain, Plan):
         raise ModelError(f"plain must be a plan, as psconrl.plan returns it; got {type(plain).__name__}")
     plain = (plan(cmdp) if plain is None else plain).required()
@@ -185,7 +186,7 @@ def _length(within: Any) -> float:
     except (TypeError, ValueError):
         length = np.nan
     if not 1.0 < length < np.inf:
-        raise ConfigError(f"within must be a finite number of rounds above 1; got {within!r}")
+        raise ConfigError(f"within must be a finite number of rounds above 1; got {quoted(within)}")
     return length
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.escaping import quoted
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import titles_of
 from psconrl.model.units import read_units
@@ -46,12 +47,14 @@ def _contents(store: Store) -> dict[str, Any]:
     for name, label, *numbers in store.query(COUNTS):
         counted.setdefault(name, {})[label] = numbers
     facts = {
-        name: columns.facts(text, f"facts of {name!r}")
+        name: columns.facts(text, f"facts of {quoted(name)}")
         for name, text in store.query("SELECT name, facts FROM experiments ORDER BY position")
     }
     names = dict.fromkeys([*facts, *(key.removeprefix("planned ") for key in meta if key.startswith("planned "))])
     names |= dict.fromkeys(counted)
-    planned = {name: columns.table(meta.get(f"planned {name}", "{}"), f"what is planned of {name!r}") for name in names}
+    planned = {
+        name: columns.table(meta.get(f"planned {name}", "{}"), f"what is planned of {quoted(name)}") for name in names
+    }
     done, failed, wanted = 0, 0, 0
     sections = []
     labels = [str(label) for name in names for label in [*planned[name], *counted.get(name, {})]]
@@ -60,7 +63,7 @@ def _contents(store: Store) -> dict[str, Any]:
         own, plan = counted.get(name, {}), planned[name]
         done += sum(numbers[0] for numbers in own.values())
         failed += sum(numbers[1] for numbers in own.values())
-        wanted += sum(columns.whole(n, f"what is planned of {name!r}") for n in plan.values())
+        wanted += sum(columns.whole(n, f"what is planned of {quoted(name)}") for n in plan.values())
         panels = _panels(store, name, facts.get(name, {}), [*plan, *own], titles) if own else []
         sections.append({"name": name, "panels": panels, "tables": [_progress(own, plan, titles)]})
     shown = [["runs", f"{done:,} of {wanted:,}" if wanted else f"{done:,}"]]
@@ -101,7 +104,7 @@ def _panels(
         try:
             table.setdefault(cost, {})[titles[str(label)]] = np.array(points, dtype=np.float64)[chosen]
         except (TypeError, ValueError):
-            store.columns.wrong(f"checkpoints of {name!r}", "numbers")
+            store.columns.wrong(f"checkpoints of {quoted(name)}", "numbers")
     names = facts.get("cost_names") or ["objective", *(f"cost {i}" for i in range(1, len(table)))]
     sign, units = -1.0 if facts.get("maximise") else 1.0, read_units(facts.get("units"), tuple(names))
     panels = []
