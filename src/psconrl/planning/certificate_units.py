@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from psconrl.arrays import Floats
-from psconrl.check_proof.checker import LIMIT_TOL, GAP_TOL
+from psconrl.check_proof.checker import GAP_TOL, LIMIT_TOL
 from psconrl.check_proof.plain_model import Scale
 from psconrl.kernels.certificates import excess_units_of, units_of
 from psconrl.model.cmdp import CMDP
