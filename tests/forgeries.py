@@ -208,7 +208,7 @@ class Forger:
             rng.choice(ways)(proof)
         if rng.random() < 0.1:
             proof = tree_changed(proof, np.random.default_rng(rng.getrandbits(64)))
-        return consistent(self.plain, proof) if rng.random() < 0.8 else proof
+        return consistent(self.plain, proof) if isinstance(proof, dict) and rng.random() < 0.8 else proof
 
     def play_another(self, proof):
         """Play another policy, or a mixture with one."""

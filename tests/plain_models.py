@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -63,5 +64,6 @@ def damaged_model(ending, content, rng):
     kept = [change for change in FORMATS[ending].changes if change is not bomb_added]
     ways = RAW if rng.random() < 0.2 else kept
     for _ in range(rng.integers(3)):
-        content = ways[rng.integers(len(ways))](content, rng)
+        with suppress(Exception):  # it may be too bad for a second change already
+            content = ways[rng.integers(len(ways))](content, rng)
     return content

@@ -290,7 +290,7 @@ def test_consistent_numbers_that_prove_less_than_claimed_are_refused():
     model, _, plain, proof = proven("grid")
     tight = plain_model(model.with_thresholds([0.15]))
     over = consistent(tight, proof, thresholds=[0.15])
-    with pytest.raises(check_proof.RefusedError, match=r"limit on 'risk' is exceeded by 0\.05, tolerance"):
+    with pytest.raises(check_proof.RefusedError, match=r"limit on 'risk' is missed by 0\.05, tolerance"):
         check_proof.check(tight, over)
     loose = consistent(plain, proof, multipliers=[0.25])
     with pytest.raises(check_proof.RefusedError, match=r"the gap of .* is open"):

@@ -148,6 +148,17 @@ def test_numbers_of_a_verdict_are_rounded_in_the_safe_direction():
     assert (rounded_up(Fraction(0), 2), rounded_up(Fraction(1, 2), 2)) == ("0", "0.5")
     assert rounded_up(Fraction(1, 10**400), 2) == "1E-400"  # no double, and not 0
     assert rounded_down(Fraction(12345), 3) == "1.23e+04"
+    assert rounded_up(Fraction(5e-324), 2) == "5.0E-324"  # the smallest double prints as 5e-324, and is less
+
+
+def test_a_limit_is_printed_with_all_its_digits():
+    """Rounded to ten digits, a limit could look looser than it is; averages are rounded, as the documentation says."""
+    tight = CMDP(np.ones((1, 2, 1)), [[[0.0, 0.0]], [[0.0, 1.0]]], [0.30000000001])
+    assert plain_model(tight).limit(1) == "at most 0.30000000001"
+    costs = [[[0.0, 0.0]], [[0.0, -1.0]]]
+    served = CMDP(np.ones((1, 2, 1)), costs, {"served": 0.5}, cost_names=["pay", "served"], at_least=["served"])
+    assert plain_model(served).limit(1) == "at least 0.5"
+    assert plain_model(served.with_thresholds({"served": 2.0})).limit(1) == "at least 2"
 
 
 def test_the_margin_of_an_infeasible_model_is_stated_in_its_units():
@@ -157,7 +168,7 @@ def test_the_margin_of_an_infeasible_model_is_stated_in_its_units():
     verdict, line = check_proof.check(plain, proof_of(cmdp, plan(cmdp), plain))
     assert verdict == "PROVEN: infeasible"
     assert line.startswith("cost 1: at least 0.3333333333 under every policy; the limit is at most 0.25, which every")
-    assert line.endswith("policy exceeds by 0.0833 or more")
+    assert line.endswith("policy misses by 0.0833 or more")
 
 
 def test_a_model_has_an_equality_of_two_limits():

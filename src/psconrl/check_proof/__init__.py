@@ -1,8 +1,8 @@
 r"""Check a saved proof against a model in exact arithmetic, without the library.
 
-Copy this folder anywhere and run ``python -m check_proof model.npz proof.json`` beside it. It needs nothing but Python.
-A proof is what ``plan.save_proof`` writes; a model, what ``psconrl.save`` writes. Exit code 0: proven; 1: refused, with
-the reason; 2: a file cannot be read.
+Copy this folder anywhere and run ``python -m check_proof model.npz proof.json`` beside it. It needs nothing but Python,
+3.11 or newer. A proof is what ``plan.save_proof`` writes; a model, what ``psconrl.save`` writes. Exit code 0: proven;
+1: refused, with the reason; 2: a file cannot be read.
 
 Doubles are rationals, and all comparisons are made in whole numbers over a common denominator, without rounding. The
 model that is meant has rows that sum to exactly one: the probability of staying in a state is what the probabilities of
@@ -25,12 +25,13 @@ below and, with signs changed, from above. So no linear system is solved, and th
 proof implies, and proves it.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
 from .arrays import need_memory
 from .checker import Checker
-from .errors import BadInputError, RefusedError
+from .errors import BadInputError, RefusedError, shown
 from .model_files import data_of
 from .plain_model import PlainModel
 
@@ -45,11 +46,16 @@ def check(model: PlainModel, proof: dict[str, Any]) -> list[str]:
         return Checker(model, proof).check()
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise BadInputError(f"damaged ({type(error).__name__}: {error})") from None
+    except (MemoryError, RecursionError) as error:
+        raise BadInputError(f"asks for too much ({type(error).__name__})") from None
 
 
 def read_proof(path: Path) -> dict[str, Any]:
     """Read a proof."""
-    text = path.read_bytes()
+    with path.open("rb") as f:
+        need_memory(f.seek(0, os.SEEK_END), "its text")
+        f.seek(0)
+        text = f.read()
     need_memory(len(text) + sum(size * text.count(mark) for mark, size in PARSED.items()), "its text")
     try:
         proof = data_of(text.decode())
@@ -57,8 +63,9 @@ def read_proof(path: Path) -> dict[str, Any]:
         raise BadInputError("not valid JSON (the text is not UTF-8)") from None
     if not isinstance(proof, dict) or proof.get("format") != PROOF_FORMAT:
         raise BadInputError(f"this is no {PROOF_FORMAT} file")
-    if proof.get("version") != PROOF_VERSION:
-        raise BadInputError(f"version {proof.get('version')!r} of the format is not known here: {PROOF_VERSION}")
+    version = proof.get("version")
+    if type(version) is not int or version != PROOF_VERSION:
+        raise BadInputError(f"version {shown(version)} of the format is not known here: {PROOF_VERSION}")
     return proof
 
 

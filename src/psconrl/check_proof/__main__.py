@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 from . import check, read_proof
@@ -24,6 +25,9 @@ def check_files(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("proof", type=Path, help="a .json file, as plan.save_proof writes it")
     parser.add_argument("--threshold", action="append", default=[], metavar="NAME=VALUE", help="change a limit")
     given = parser.parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # names may have letters that the terminal has not
+            stream.reconfigure(errors="backslashreplace")
     reading = given.model
     try:
         model = with_thresholds(read_model(reading), given.threshold)

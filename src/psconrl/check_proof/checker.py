@@ -1,14 +1,14 @@
 """The checks of one proof against one model."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
 from typing import Any
 
 from .errors import BadInputError, RefusedError, shown
-from .exact import ExactRow, Potentials, Vector, bound, common_multiple, need_short, read_doubles, read_vector
+from .exact import Budget, ExactRow, Potentials, Vector, bound, common_multiple, read_doubles, read_vector
 from .plain_model import PlainModel, as_float, rounded_down, rounded_up
 
 OPTIMAL, INFEASIBLE, STOPPED, NOT_ATTAINED = "optimal", "infeasible", "stopped", "not attained"
@@ -24,6 +24,7 @@ MOST_BIAS_PARTS = 64  # of a bias, each of which adds digits
 
 Mix = list[tuple[int, Fraction]]  # actions of a state with their probabilities
 Interval = tuple[Fraction, Fraction]
+CostOf = Callable[[int], int]  # of a pair, as a whole number
 
 
 def is_distribution(values: Sequence[Fraction]) -> bool:
@@ -37,6 +38,7 @@ class Checker:
     def __init__(self, model: PlainModel, proof: dict[str, Any]) -> None:
         self.model, self.proof = model, proof
         self.m = len(model.thresholds)
+        self.budget = Budget()
         self.thresholds = [Fraction(x) for x in model.thresholds]
 
     @cached_property
@@ -50,6 +52,11 @@ class Checker:
         if one < LARGEST_SCALE:  # a product with a power of two is exact
             return [*map(int, map(float(one).__mul__, probabilities))]
         return [n * (one // d) for n, d in map(float.as_integer_ratio, probabilities)]
+
+    @cached_property
+    def costs(self) -> list[Vector]:
+        """The costs of all pairs."""
+        return [Vector.of(c) for c in self.model.costs]
 
     @cached_property
     def beta(self) -> Vector:
@@ -101,13 +108,13 @@ class Checker:
                 raise RefusedError(f"{model.pair(row)}: the policy plays it, but it is unavailable")
         return found
 
-    def mixed(self, s: int, actions: Mix, costs: Sequence[int]) -> ExactRow:
+    def mixed(self, s: int, actions: Mix, cost_of: CostOf) -> ExactRow:
         """Return the row of a state under the actions that a policy plays there."""
         first, label = s * self.model.n_actions, f"state {self.model.state(s)}"
         if len(actions) == 1:
             row = first + actions[0][0]
-            return self.row(row, costs[row], label)
-        several = [(p, self.row(first + a, costs[first + a])) for a, p in actions]
+            return self.row(row, cost_of(row), label)
+        several = [(p, self.row(first + a, cost_of(first + a))) for a, p in actions]
         denominator = math.lcm(*(p.denominator for p, _ in several))
         totals = math.lcm(*(each.total for _, each in several))
         weights: dict[int, int] = {}
@@ -143,9 +150,10 @@ class Checker:
         found = read_vector(record, "moves", self.model.n_states).numbers
         if min(found) < 0:
             raise RefusedError(f"{what} is negative")
+        self.budget.spend(1, [Vector(1, found)], len(self.model.columns))
         return found
 
-    def bias(self, policy: dict[str, Any], i: int) -> tuple[int, list[int], list[int], list[int] | None]:
+    def bias(self, policy: dict[str, Any], i: int) -> tuple[int, CostOf, list[int], list[int] | None]:
         """Return a common denominator, and the costs, the bias and the gains of cost i, times this number."""
         S, q = self.model.n_states, self.m + 1
         biases, gains = policy.get("biases"), policy.get("gains")
@@ -156,11 +164,12 @@ class Checker:
                 raise BadInputError(f"'biases' and 'gains' of a policy must be tables of {q} rows")
         parts = [read_vector({"biases": table[i]}, "biases", S) for table in biases]
         g = None if gains is None else read_vector({"gains": gains[i]}, "gains", S)
-        costs = Vector.of(self.model.costs[i])
-        whole = common_multiple({costs.over, *(part.over for part in parts), *(() if g is None else (g.over,))})
-        need_short(whole * self.one, len(self.model.columns))
+        costs, given = self.costs[i], [*parts, *(() if g is None else (g,))]
+        whole = common_multiple({costs.over, *(part.over for part in given)})
+        self.budget.spend(whole * self.one, given, len(self.model.columns), g is not None)
         h = [sum(values) for values in zip(*(part.times(whole) for part in parts), strict=True)] or [0] * S
-        return whole, costs.times(whole), h, None if g is None else g.times(whole)
+        factor, numbers = whole // costs.over, costs.numbers
+        return whole, lambda row: factor * numbers[row], h, None if g is None else g.times(whole)
 
     def left_over(self, policy: dict[str, Any], i: int, states: Sequence[int], gains: Sequence[float]) -> list[float]:
         """Return what is left of c - g + P h - h of a policy in the given states: zero for the exact bias."""
@@ -202,21 +211,21 @@ class Checker:
         prices = self.prices()
         high, low = read_vector(proof, "potential", S), read_vector(proof, "low_potential", S)
         gains = None if proof.get("gains") is None else read_vector(proof, "gains", S)
-        costs = [Vector.of(c) for c in model.costs]
         thresholds = Vector.of(model.thresholds)
-        of_costs = common_multiple({thresholds.over, *(c.over for c in costs)})
+        of_costs = common_multiple({thresholds.over, *(c.over for c in self.costs)})
         weighted = prices.over * of_costs
-        whole = common_multiple({weighted, high.over, low.over, *(() if gains is None else (gains.over,))})
-        need_short(whole * self.one, len(model.columns))
+        given = [prices, high, low, *(() if gains is None else (gains,))]
+        whole = common_multiple({weighted, *(part.over for part in given)})
+        self.budget.spend(whole * self.one, given, len(model.columns), gains is not None)
         factor = whole // weighted
         factors = [0 if proof["status"] == INFEASIBLE else prices.over * factor, *(factor * x for x in prices.numbers)]
-        tables = [c.times(of_costs) for c in costs]
+        needed = [(w * (of_costs // c.over), c.numbers) for w, c in zip(factors, self.costs, strict=True) if w]
         offset = sum(map(mul, factors[1:], thresholds.times(of_costs)))
 
         def rows() -> Iterator[ExactRow]:
             for s in model.reached(model.actions):
                 for row in model.actions(s):
-                    cost = sum(w * table[row] for w, table in zip(factors, tables, strict=True) if w) - offset
+                    cost = sum(w * numbers[row] for w, numbers in needed) - offset
                     yield self.row(row, cost, model.pair(row))
 
         h = [x + y for x, y in zip(high.times(whole), low.times(whole), strict=True)]
@@ -340,7 +349,7 @@ class Checker:
             excess, within = high - tau, LIMIT_TOL * model.scales[i].unit(tau)
             if excess > within:
                 raise RefusedError(
-                    f"the limit on {name!r} is exceeded by {as_float(excess):.3g}, tolerance {as_float(within):.3g}: "
+                    f"the limit on {name!r} is missed by {as_float(excess):.3g}, tolerance {as_float(within):.3g}: "
                     f"{model.shown(i, high)} against {model.shown(i, tau)}"
                 )
             kept = "kept" if excess <= 0 else "kept within " + model.with_unit(i, rounded_up(excess, 2))
@@ -363,7 +372,7 @@ class Checker:
             text = f"at most {rounded_up(-lowest, 10)}" if negated else f"at least {rounded_down(lowest, 10)}"
             return [
                 f"{model.cost_names[i]}: {model.with_unit(i, text)} under every policy; the limit is {model.limit(i)}, "
-                f"which every policy exceeds by {model.with_unit(i, rounded_down(least[i], 3))} or more"
+                f"which every policy misses by {model.with_unit(i, rounded_down(least[i], 3))} or more"
             ]
         ways = (f"{model.cost_names[i]} by {model.with_unit(i, rounded_down(least[i], 3))}" for i in involved)
-        return [f"every policy exceeds one of these limits at least by so much: {', '.join(ways)}"]
+        return [f"every policy misses one of these limits at least by so much: {', '.join(ways)}"]

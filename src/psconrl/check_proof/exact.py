@@ -6,10 +6,11 @@ from fractions import Fraction
 from operator import mul
 from typing import Any, NamedTuple
 
+from .arrays import need_memory
 from .errors import BadInputError, RefusedError
 
 MOST_BITS = 2**19  # of a common denominator
-MOST_BITS_IN_ALL = 3 * 10**11  # bits times entries of the model: a larger product takes more than some ten seconds
+MOST_BITS_IN_ALL = 5 * 10**11  # products of bits and entries: more take longer than some twenty seconds
 LARGEST = 1.7976931348623157e308
 
 
@@ -40,21 +41,30 @@ def common_multiple(denominators: Iterable[int]) -> int:
     """Return the least common multiple; refuse one that is too long to compute with."""
     result = 1
     for each in sorted(denominators):
-        if each.bit_length() > MOST_BITS:
-            raise BadInputError(f"fractions with a denominator of more than {MOST_BITS:,} bits are not read")
-        result = math.lcm(result, each)
-    if result.bit_length() > MOST_BITS:
-        raise BadInputError(f"fractions with a common denominator of more than {MOST_BITS:,} bits are not read")
+        result = math.lcm(result, each) if each.bit_length() <= MOST_BITS else each
+        if result.bit_length() > MOST_BITS:
+            raise BadInputError(f"fractions with a common denominator of more than {MOST_BITS:,} bits are not read")
     return result
 
 
-def need_short(whole: int, entries: int) -> None:
-    """Refuse numbers that are too long for the size of the model."""
-    if whole.bit_length() * entries > MOST_BITS_IN_ALL:
-        raise BadInputError(
-            f"fractions with a common denominator of {whole.bit_length():,} bits are too long for a model of "
-            f"{entries:,} transitions"
-        )
+class Budget:
+    """What the check of one proof may take: fractions in a file can be longer than its model has use for."""
+
+    def __init__(self) -> None:
+        self.spent = 0
+
+    def spend(self, over: int, vectors: Sequence[Vector], entries: int, ratios: bool = False) -> None:
+        """Count the bits of vectors over a common denominator, for so many entries of the model; refuse too many.
+
+        With ``ratios``, numbers of that length are multiplied by each other.
+        """
+        bits = over.bit_length() + max((x.bit_length() for v in vectors for x in v.numbers), default=0)
+        numbers = sum(len(v.numbers) for v in vectors)
+        need_memory(2 * numbers * (32 + bits / 8), "computing with its fractions")
+        work = bits * (entries + numbers) * (1 + ratios * (bits >> 14))
+        self.spent += work + sum(v.over.bit_length() for v in vectors) ** 2
+        if self.spent > MOST_BITS_IN_ALL:
+            raise BadInputError(f"fractions of {bits:,} bits are too long for a model of {entries:,} transitions")
 
 
 def read_vector(record: dict[str, Any], name: str, n: int) -> Vector:

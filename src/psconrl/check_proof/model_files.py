@@ -338,7 +338,8 @@ def with_thresholds(model: PlainModel, given: Sequence[str]) -> PlainModel:
     for text in given:
         name, _, value = text.rpartition("=")
         if name not in model.cost_names[1:]:
-            raise BadInputError(f"--threshold {text}: the constrained costs are {', '.join(model.cost_names[1:])}")
+            known = ", ".join(model.cost_names[1:]) or "none"
+            raise BadInputError(f"--threshold {shown(text)}: the constrained costs are {known}")
         try:
             number = float(value)
         except ValueError:

@@ -84,8 +84,12 @@ class PlainModel:
         return (row for row in range(s * self.n_actions, (s + 1) * self.n_actions) if self.available[row])
 
     def shown(self, i: int, value: float | Fraction) -> str:
-        """Return a number of cost i with the sign that users see."""
+        """Return a number of cost i to ten digits, with the sign that users see."""
         return f"{as_float(-value if self.cost_names[i] in self.negated else value) + 0.0:.10g}"
+
+    def shown_exactly(self, i: int, value: float) -> str:
+        """Return a double of cost i with as many digits as identify it, with the sign that users see."""
+        return repr((-value if self.cost_names[i] in self.negated else value) + 0.0).removesuffix(".0")
 
     def with_unit(self, i: int, text: str) -> str:
         """Return a number with the unit of the average of cost i."""
@@ -94,7 +98,7 @@ class PlainModel:
     def limit(self, i: int) -> str:
         """Return the limit on cost i as users see it."""
         side = "at least" if self.cost_names[i] in self.negated else "at most"
-        return f"{side} {self.with_unit(i, self.shown(i, self.thresholds[i - 1]))}"
+        return f"{side} {self.with_unit(i, self.shown_exactly(i, self.thresholds[i - 1]))}"
 
     def reached(self, rows_of: Callable[[int], Iterator[int]]) -> list[int]:
         """Return the states that are reached from the initial distribution by the given rows of each state."""
@@ -144,8 +148,8 @@ def rounded_down(x: Fraction, digits: int) -> str:
 
 def _rounded(x: Fraction, context: Context) -> str:
     found = context.divide(Decimal(x.numerator), Decimal(x.denominator))
-    number = float(found)
-    return f"{number:.{context.prec}g}" if Decimal(repr(number)) == found else str(found)
+    text = f"{float(found):.{context.prec}g}"
+    return text if Decimal(text) == found else str(found)
 
 
 def as_float(x: float | Fraction) -> float:
