@@ -29,7 +29,7 @@ def fail(path):
     if b"lines" in way:
         raise ModelError("one\ntwo")
     if b"long" in way:
-        raise ModelError("x" * 10**4)
+        raise RefusedError("x" * 10**4)
     if b"refused" in way:
         raise RefusedError("not today")
 

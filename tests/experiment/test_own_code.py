@@ -404,7 +404,7 @@ def test_the_papers_experiments_with_other_agents(own):
     assert ("fha" in usual, len(usual)) == (False, 8)  # as the short form says
     with pytest.raises(ConfigError, match="unknown agent 'psconl'; did you mean 'psconrl'"):
         paper.with_agents(["psconl"])
-    with pytest.raises(ConfigError, match="names that differ; got fha, fha"):
+    with pytest.raises(ConfigError, match="names that differ; got 'fha, fha'"):
         paper.with_agents(["fha", "fha"])
 
 

@@ -82,7 +82,7 @@ def test_a_damaged_file_is_one_line_or_a_result(name, explorer, full):
         ("crash", FAILED, "the process ends (SIGSEGV)"),
         ("end", FAILED, "the process ends (3)"),
         ("lines", FAILED, "ModelError of several lines in fail (faulty_readers.py)"),
-        ("long", FAILED, "ModelError of thousands of characters in fail (faulty_readers.py)"),
+        ("long", FAILED, "RefusedError of thousands of characters in fail (faulty_readers.py)"),
     ],
 )
 def test_every_failure_is_seen(faulty, way, kind, reason):

@@ -95,7 +95,7 @@ DAMAGE = [
     ("psconrl", "config/n_states", 10**8, "visits: must be an array of numbers"),
     ("psconrl", "state/rounds", 7, "rounds must be the sum of visits"),
     ("psconrl", "state/episodes", 0, "episodes must be 1 at least"),
-    ("psconrl", "state/explored", 10**9, "explored must be at most the rounds"),
+    ("psconrl", "state/explored", 10**9, "explored at most that"),
     ("psconrl", "state/thresholds", np.array([1e300]), "must hold finite numbers from -1e"),
     ("psconrl", "state/rng/state/inc", 2, "the increment of a generator must be odd"),
     ("psconrl", "state/action_uniforms/position", 4097, "must be a whole number from 0 to 4,096"),

@@ -8,7 +8,7 @@ from operator import mul
 from typing import Any
 
 from .errors import BadInputError, RefusedError, shown
-from .exact import Budget, ExactRow, Potentials, Vector, bound, common_multiple, read_doubles, read_vector
+from .exact import ExactRow, Potentials, Vector, Workload, bound, common_multiple, read_doubles, read_vector
 from .plain_model import PlainModel, as_float, rounded_down, rounded_up
 
 OPTIMAL, INFEASIBLE, STOPPED, NOT_ATTAINED = "optimal", "infeasible", "stopped", "not attained"
@@ -38,7 +38,7 @@ class Checker:
     def __init__(self, model: PlainModel, proof: dict[str, Any]) -> None:
         self.model, self.proof = model, proof
         self.m = len(model.thresholds)
-        self.budget = Budget()
+        self.workload = Workload()
         self.thresholds = [Fraction(x) for x in model.thresholds]
 
     @cached_property
@@ -150,7 +150,7 @@ class Checker:
         found = read_vector(record, "moves", self.model.n_states).numbers
         if min(found) < 0:
             raise RefusedError(f"{what} is negative")
-        self.budget.spend(1, [Vector(1, found)], len(self.model.columns))
+        self.workload.spend(1, [Vector(1, found)], len(self.model.columns))
         return found
 
     def bias(self, policy: dict[str, Any], i: int) -> tuple[int, CostOf, list[int], list[int] | None]:
@@ -166,7 +166,7 @@ class Checker:
         g = None if gains is None else read_vector({"gains": gains[i]}, "gains", S)
         costs, given = self.costs[i], [*parts, *(() if g is None else (g,))]
         whole = common_multiple({costs.over, *(part.over for part in given)})
-        self.budget.spend(whole * self.one, given, len(self.model.columns), g is not None)
+        self.workload.spend(whole * self.one, given, len(self.model.columns), g is not None)
         h = [sum(values) for values in zip(*(part.times(whole) for part in parts), strict=True)] or [0] * S
         factor, numbers = whole // costs.over, costs.numbers
         return whole, lambda row: factor * numbers[row], h, None if g is None else g.times(whole)
@@ -216,7 +216,7 @@ class Checker:
         weighted = prices.over * of_costs
         given = [prices, high, low, *(() if gains is None else (gains,))]
         whole = common_multiple({weighted, *(part.over for part in given)})
-        self.budget.spend(whole * self.one, given, len(model.columns), gains is not None)
+        self.workload.spend(whole * self.one, given, len(model.columns), gains is not None)
         factor = whole // weighted
         factors = [0 if proof["status"] == INFEASIBLE else prices.over * factor, *(factor * x for x in prices.numbers)]
         needed = [(w * (of_costs // c.over), c.numbers) for w, c in zip(factors, self.costs, strict=True) if w]

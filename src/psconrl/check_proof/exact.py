@@ -47,14 +47,14 @@ def common_multiple(denominators: Iterable[int]) -> int:
     return result
 
 
-class Budget:
+class Workload:
     """What the check of one proof may take: fractions in a file can be longer than its model has use for."""
 
     def __init__(self) -> None:
         self.spent = 0
 
     def spend(self, over: int, vectors: Sequence[Vector], entries: int, ratios: bool = False) -> None:
-        """Count the bits of vectors over a common denominator, for so many entries of the model; refuse too many.
+        """Count the bits of vectors over a common denominator, for a number of entries of the model; refuse too many.
 
         With ``ratios``, numbers of that length are multiplied by each other.
         """

@@ -13,7 +13,7 @@ from typing import Any
 
 from psconrl.errors import StoreError
 
-MOST_NAMED = 3  # changed parts in one message
+MOST_CHANGES_NAMED = 3  # changed parts in one message
 _MODULUS = 2**256
 # How the numbers of a table are packed, by type; nothing is a zero byte.
 _PACKED = {int: "q", float: "d", type(None): "x"}
@@ -54,15 +54,17 @@ def difference_of(rows: Iterable[Sequence[Any]], before: str = "") -> str:
     return _shifted(before, -sum(int(checksum(row), 16) for row in rows))
 
 
-def named(parts: Sequence[str]) -> str:
+def changes_named(parts: Sequence[str]) -> str:
     """Name parts that were changed: some of them, if there are many."""
-    more = len(parts) - MOST_NAMED
-    return "; ".join(parts[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+    more = len(parts) - MOST_CHANGES_NAMED
+    return "; ".join(parts[:MOST_CHANGES_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def changed_error(path: Path, parts: Sequence[str], remedy: str) -> StoreError:
     """Return the error of a file of which some parts are not as they were written."""
-    return StoreError(f"{path}: was changed since it was written: {named(parts)}. {remedy}, or take an older copy")
+    return StoreError(
+        f"{path}: was changed since it was written: {changes_named(parts)}. {remedy}, or take an older copy"
+    )
 
 
 def _shifted(before: str, change: int) -> str:

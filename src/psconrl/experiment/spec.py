@@ -137,7 +137,7 @@ class Spec:
                 recipe_for(name)  # raises an error if there is none
             labels.append(label)
         if len(set(labels)) < len(labels):
-            raise ConfigError(f"agents must have names that differ; got {quoted(labels)}")
+            raise ConfigError(f"agents must have names that differ; got {quoted(', '.join(labels))}")
 
         structured = {label for label, agent in self.agents.items() if agent.knowledge.structure}
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from psconrl.errors import StoreError
 from psconrl.escaping import quoted
-from psconrl.experiment.checksum import changed_error, checksum, difference_of, named, sum_of
+from psconrl.experiment.checksum import changed_error, changes_named, checksum, difference_of, sum_of
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
 from psconrl.experiment.results_check import (
@@ -225,7 +225,9 @@ class Writer(Store):
             row = (SUM_OF_META, sum_of_meta(read_meta(self.query)))
             self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
         left = self.changed_parts(with_series=True)
-        return named(_parts(change for change in found if change.experiment in experiments or change not in left))
+        return changes_named(
+            _parts(change for change in found if change.experiment in experiments or change not in left)
+        )
 
     def _repair_indexes(self, found: list[Change]) -> None:
         """Repair the indexes; an error if a table is damaged, since rows could then not be found and replaced."""

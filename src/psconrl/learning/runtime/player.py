@@ -383,20 +383,17 @@ class Player(ABC):
         """Put back what ``state`` returned."""
         self._background.wait()
         self._named_thresholds.restore(state)
-        described = {
-            "rounds": integer(),
+        fields = dict.fromkeys(("rounds", "explored"), integer()) | {
             "episodes": integer(0, NO_CAP),
-            "explored": integer(),
             "action_uniforms": self.action_uniforms.restore,
             "counts": self.counts.restore,
             "play": maybe(lambda play: Play.restored(play, self.counts)),
             "background": lambda background: self._background.restore(background, self.n_states, self.n_actions),
         }
-        saved = {"play": None} | read_fields({"background": None} | state, described, may_be_missing=["play"])
+        saved = {"play": None} | read_fields({"background": None} | state, fields, may_be_missing=["play"])
         self.rounds, self.episodes, self.explored = saved["rounds"], saved["episodes"], saved["explored"]
-        self._play = saved["play"]
-        need_that(self.explored <= self.rounds, "explored must be at most the rounds")
-        need_that(self.rounds == self.counts.visits.sum(), "rounds must be the sum of visits")
+        self._play, visits = saved["play"], self.counts.visits.sum()
+        need_that(self.explored <= self.rounds == visits, "rounds must be the sum of visits, and explored at most that")
         playing = self.rounds if self._play is None else self.rounds + self._play.record.steps
         need_that(playing <= MOST_ROUNDS, f"there must be at most {MOST_ROUNDS:,} rounds")
         need_that(self.episodes >= min(playing, 1), "episodes must be 1 at least, as there are rounds")
