@@ -11,6 +11,7 @@ import numpy as np
 
 from damage import raw
 from damage.archives import NPZ, UMB, simpler_npz, simpler_umb
+from damage.saved_trees import saved_tree_changed
 from damage.tables import SQLITE, cells_changed, simpler_database, words_changed
 from damage.trees import json_changed, json_text, toml_text, tree_changed, without_parts
 
@@ -57,7 +58,7 @@ def fewer_packed_lines(content):
 
 
 FORMATS = {
-    ".npz": Format(NPZ, simpler_npz),
+    ".npz": Format((*NPZ, *(saved_tree_changed,) * 16), simpler_npz),
     ".json": Format((json_changed,), simpler_json),
     ".toml": Format((toml_changed, toml_changed, words_changed), simpler_toml),
     ".csv": Format((cells_changed,), fewer_lines),

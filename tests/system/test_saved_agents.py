@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from file_mutations.mutations import mutate, put, read_tree, value_at, write_tree
-from file_mutations.samples import AGENTS, RUNS, read_agent, save_agent, save_run, use_agent, use_run
+from damage.saved_samples import AGENTS, RUNS, read_agent, save_agent, save_run, use_agent, use_run
+from damage.saved_trees import mutate, put, read_tree, value_at, write_tree
 from psconrl.errors import AgentError, PsconrlError
 from psconrl.simulation.model_run import Simulation
 

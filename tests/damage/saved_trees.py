@@ -4,9 +4,12 @@ A file is opened as one tree of tables, lists, arrays and numbers. A mutation ch
 with another, or puts something in its place.
 """
 
+import io
 import json
 
 import numpy as np
+
+from damage.archives import header_changed
 
 ARRAY = "@array"  # the key of a reference to an array of the archive
 PARTS = ("config", "state", "extra")
@@ -40,6 +43,17 @@ def write_tree(tree, path):
     arrays = {}
     header = json.dumps(_without_arrays(tree, arrays))
     np.savez_compressed(path, header=np.array(header), **arrays)
+
+
+def saved_tree_changed(content, rng):
+    """Change the tree of a saved agent or run; of other archives the header."""
+    tree = read_tree(io.BytesIO(content))
+    if not set(PARTS) <= set(tree):
+        return header_changed(content, rng)
+    mutate(tree, rng)
+    written = io.BytesIO()
+    write_tree(tree, written)
+    return written.getvalue()
 
 
 def _with_arrays(node, arrays):

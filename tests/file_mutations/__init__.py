@@ -1,1 +1,0 @@
-"""Saved agents and runs to damage, and ways to damage them by structure: for searches and for tests."""
