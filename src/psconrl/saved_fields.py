@@ -179,12 +179,13 @@ def flags(shape: Shape) -> Kind:
     return lambda value: integers(shape, 0, 1)(value).astype(bool)
 
 
-def listing(length: int | None = None) -> Kind:
-    """Return the kind of an array of values: numbers, or texts."""
+def listing(length: int | None = None, most: int | None = None) -> Kind:
+    """Return the kind of an array of values, numbers or texts, of a length or of at most some."""
 
     def read(value: Any) -> NDArray[Any]:
         fits = isinstance(value, np.ndarray) and value.dtype.kind in "biufU" and value.ndim == 1
         need_that(fits and length in (None, len(value)), f"must be an array of{wanted} values; is {brief(value)}")
+        need_that(most is None or len(value) <= most, f"must have at most {most} values; has {len(value)}")
         return np.asarray(value)
 
     wanted = "" if length is None else f" {length}"

@@ -52,6 +52,7 @@ DAMAGE = [
     ("shelf", f"{NOISE}/arguments/spoilt/n", np.array([0.0, 1.0, 1e9]), "n must be a whole number"),
     ("shelf", f"{NOISE}/arguments/spoilt/largest n", np.array([1.0]), "largest n must not be below n"),
     ("shelf", f"{NOISE}/noises/demand/prior/weights", np.full(3, 1e300), "prior must be a number from 1e-06"),
+    ("shelf", f"{NOISE}/noises/demand/options/values", np.arange(10_001), "must have at most 10000 values; has 10001"),
     ("shelf", f"{NOISE}/noises/demand/name", "joint", "options/tables: is missing"),
     ("shelf", f"{NOISE}/keys", {}, "keys must be those of noises with a prior"),
     ("kiosk", f"{NOISE}/noises/held/known", np.array([1e300]), "p must be a probability from 0 to 1"),
@@ -80,6 +81,7 @@ DAMAGE = [
     ("shelf", f"{CHECK}/dependence/rows/demand/0", [0, 3, 0, 1, 2, 0, 1], "must be numbers of rows that were seen"),
     ("shelf", f"{CHECK}/dependence/rows/demand/0/0", 1, "must begin with a context and a length"),
     ("shelf", f"{CHECK}/joint/since", np.zeros(10**4), "since must be numbers of the results"),
+    ("shelf", f"{CHECK}/joint/results/codes", np.arange(10**4), "must have the same length"),
     ("shelf", f"{CHECK}/joint/results/total", 10**9, "results must be part of the rounds counted"),
     ("shelf", f"{CHECK}/joint/drawn", [1, {}], "demand: is missing"),
     # What was seen of the noise.

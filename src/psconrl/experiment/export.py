@@ -61,8 +61,9 @@ def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
         rows = store.series(run).points
         columns.points(rows, f"checkpoints {where}", len(targets))
         for t, i, total, strong, largest in rows:
-            target = None if targets[i] is None else t * targets[i]
-            yield run, experiment, label, replicate, t, i, total, target, strong, largest, current
+            target = targets[int(i)]
+            bound = None if target is None else t * target
+            yield run, experiment, label, replicate, t, int(i), total, bound, strong, largest, current
 
 
 def _write_csv(f: IO[bytes], header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:

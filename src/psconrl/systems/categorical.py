@@ -34,7 +34,7 @@ class Categorical(Noise):
     """
 
     name: ClassVar[str] = "categorical"
-    option_kinds: ClassVar[Mapping[str, Kind]] = {"values": listing()}
+    option_kinds: ClassVar[Mapping[str, Kind]] = {"values": listing(most=MOST_OUTCOMES)}
     parameter_name: ClassVar[str] = "probabilities"
     prior_type: ClassVar[type[ParameterPrior]] = Weights
 
@@ -175,7 +175,7 @@ class Joint(Categorical):
     """
 
     name: ClassVar[str] = "joint"
-    option_kinds: ClassVar[Mapping[str, Kind]] = {"tables": listed(listing())}
+    option_kinds: ClassVar[Mapping[str, Kind]] = {"tables": listed(listing(most=MOST_OUTCOMES))}
 
     def _set_values(self, values: Any) -> None:
         shown = values if isinstance(values, list | tuple) else type(values).__name__

@@ -171,8 +171,10 @@ class RoundResults:
             self._place(one)
         need_that(len(self.results) == len(saved["results"]), "results must be all different")
         self._codes, self._times, self.total = saved["codes"], saved["times"], saved["total"]
-        pairs, results = np.divmod(self._codes, 1 << 32)
         need_that(self._codes.shape == self._times.shape, "codes and times must have the same length")
+        most = self._structure.contexts.size * len(self.results)
+        need_that(self._codes.size <= most, f"codes must be at most {most}, of pairs and results")
+        pairs, results = np.divmod(self._codes, 1 << 32)
         need_that((np.diff(self._codes) > 0).all(), "codes must increase")
         known = (pairs < self._structure.contexts.size) & (results < len(self.results))
         need_that(known.all(), "codes must be made of pairs and results")
