@@ -14,6 +14,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import MOST_ROUNDS
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
 from psconrl.learning.runtime.logs import (
@@ -149,7 +150,7 @@ class LogFile:
             self.unread += 1
             return
         end, episode, length = numbers[:3]
-        if not all(map(math.isfinite, numbers[:4])) or not 1 <= length <= end:
+        if not all(map(math.isfinite, numbers[:4])) or not 1 <= length <= end <= MOST_ROUNDS:
             self.unread += 1
             return
         self._drop_from(episode, end)
