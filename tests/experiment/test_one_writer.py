@@ -134,6 +134,17 @@ def test_another_name_of_the_file_does_not_help(tmp_path):
         pass
 
 
+def test_a_file_with_two_hard_links_is_not_written(tmp_path):
+    """SQLite keeps a log beside each name, so that two writers would not see each other."""
+    with Store.writer(tmp_path / "r.db"):
+        os.link(tmp_path / "r.db", tmp_path / "other.db")
+        with pytest.raises(StoreError, match="has several names"), Store.writer(tmp_path / "other.db"):
+            pass
+    (tmp_path / "r.db").unlink()
+    with Store.writer(tmp_path / "other.db"):
+        pass
+
+
 def test_a_writer_that_raises_lets_the_next_one_in(tmp_path):
     with pytest.raises(BlockingIOError), Store.writer(tmp_path / "r.db"):
         raise BlockingIOError  # not the lock's

@@ -158,6 +158,13 @@ def test_the_linear_program_ends():
     assert plan(drawn("never_do_this", 36)).status is Status.OPTIMAL
 
 
+def test_averages_that_are_0_in_doubles_need_another_unit(tmp_path):
+    smallest = 5e-324
+    cmdp = CMDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[[0.0], [1.0]], [[0.0], [smallest]]], [0.0])
+    with pytest.raises(PolicyError, match=r"take a smaller unit for 'cost 1', which is below 2\.2e-308"):
+        plan(cmdp).save_proof(tmp_path / "proof.json", cmdp)
+
+
 def test_averages_below_the_precision_of_doubles_need_another_unit(tmp_path):
     small = chain([[0.5, 0.5], [1.0, 0.0]], [[1e-320, 3.7e-319]])
     with pytest.raises(PolicyError, match=r"take a smaller unit for 'objective', which is below 2\.2e-308"):

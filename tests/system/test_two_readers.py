@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from dataclasses import fields
 from pathlib import Path
 
@@ -105,6 +106,7 @@ REFUSED = {
     "names twice": {"transition": P, "costs": [COST], "state_names": ["s", "s"]},
     "half an action": {"transition": P, "costs": [COST], "available": [[0.5, 1], [1, 1]]},
     "no action": {"transition": P, "costs": [COST], "available": [[0, 0], [1, 1]]},
+    "half a character": {"transition": P, "costs": [COST], "cost_names": ["\ud800"]},
     "unknown start": {"transition": P, "costs": [COST], "initial": "t"},
     "unknown limit": {"transition": P, "costs": [COST, COST], "thresholds": {"cost 2": 1}},
 }  # fmt: skip
@@ -128,6 +130,52 @@ def test_costs_by_next_state_are_expected_alike_in_npz(tmp_path, kind):
     psconrl.save(model, tmp_path / "model.npz")
     found = both(tmp_path / "model.npz")
     assert list(found.costs[0]) == pytest.approx(np.ravel(EXPECTED))
+
+
+@pytest.mark.parametrize("stated", ["'f8'", "'=f8'", "'<d'", "'>f8'", "[('a', '<f8')]", "'<f8', 'more': 1"])
+def test_both_refuse_what_numpy_does_not_write(tmp_path, stated):
+    psconrl.save(CMDP(P, [COST]), tmp_path / "model.npz")
+    rewritten(tmp_path / "model.npz", "thresholds.npy", lambda member: member.replace(b"'<f8'", stated.encode(), 1))
+    assert both(tmp_path / "model.npz") is None
+
+
+@pytest.mark.parametrize("shape", ["(0L,)", "(True,)", "[0]", "(0.0,)", "0"])
+def test_both_refuse_shapes_that_are_none(tmp_path, shape):
+    psconrl.save(CMDP(P, [COST]), tmp_path / "model.npz")
+    rewritten(tmp_path / "model.npz", "thresholds.npy", lambda member: member.replace(b"(0,)", shape.encode(), 1))
+    assert both(tmp_path / "model.npz") is None
+
+
+def rewritten(path, name, change):
+    """Change the header of an empty array in a file, and keep its length."""
+    with zipfile.ZipFile(path) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    changed = change(members[name])
+    assert changed != members[name]
+    members[name] = changed[:10] + changed[10:].rstrip(b" \n").ljust(117) + b"\n"
+    assert len(members[name]) == 128
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, content in members.items():
+            archive.writestr(each, content)
+
+
+def test_both_refuse_a_header_in_another_order_of_bytes(tmp_path):
+    psconrl.save(CMDP(P, [COST]), tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as given:
+        arrays = dict(given)
+    np.savez(
+        tmp_path / "model.npz", **arrays | {"header": arrays["header"].astype(arrays["header"].dtype.newbyteorder())}
+    )
+    assert both(tmp_path / "model.npz") is None
+
+
+def test_both_refuse_an_array_that_has_another_name_in_its_place(tmp_path):
+    psconrl.save(CMDP(P, [COST]), tmp_path / "model.npz")
+    with zipfile.ZipFile(tmp_path / "model.npz", "a") as archive:
+        archive.writestr("extra.npy", b"")
+    content = (tmp_path / "model.npz").read_bytes()
+    (tmp_path / "model.npz").write_bytes(content.replace(b"extra.npy", b"other.npy", 1))
+    assert both(tmp_path / "model.npz") is None
 
 
 @pytest.mark.fuzz
@@ -209,13 +257,14 @@ PRIMES = (3, 5, 7, 11, 13, 17, 19, 23)
             {"potential": {"over": "0x1", "numbers": [hex(2**9_000_000)] + ["0x0"] * 2999}},
             "computing with its fractions",
         ),
+        ({"potential": {"over": hex(2**500_000 + 1), "numbers": [hex(7**200_000)] + ["0x0"] * 2999}}, "are too long"),
         ({"biases": [[hex(p**100_000) for p in PRIMES]]}, "a common denominator of more than 524,288 bits"),
     ],
 )
 def test_fractions_that_ask_for_much_are_refused_before_they_are_multiplied(
     tmp_path, capsys, monkeypatch, changes, reason
 ):
-    monkeypatch.setenv("PSCONRL_MEMORY_GB", "0.5")
+    monkeypatch.setenv("PSCONRL_MEMORY_GB", "2" if reason == "are too long" else "0.5")
     S = 3000
     P = csr_array((np.ones(S), (np.arange(S), (np.arange(S) + 1) % S)), shape=(S, S))
     psconrl.save(CMDP(P, [np.zeros((S, 1))]), tmp_path / "model.npz")

@@ -58,6 +58,7 @@ class Arrays:
             deflated = member.compress_type == zipfile.ZIP_DEFLATED and full <= DEFLATED_MOST * (packed + STREAM_BYTES)
             if not (stored or deflated):
                 raise BadInputError(f"{shown(member.filename)} claims a size to which it cannot unpack")
+            self.zip.open(member).close()  # an error if it has another name there
         if sum(member.compress_size for member in members) > f.seek(0, os.SEEK_END):
             raise BadInputError("the directory claims more than the length of the file")
         self.total = sum(member.file_size for member in members)

@@ -10,7 +10,7 @@ from .arrays import need_memory
 from .errors import BadInputError, RefusedError
 
 MOST_BITS = 2**19  # of a common denominator
-MOST_BITS_IN_ALL = 5 * 10**11  # products of bits and entries: more take longer than some twenty seconds
+MOST_BITS_IN_ALL = 25 * 10**10  # products of bits and entries: more take longer than some ten seconds
 LARGEST = 1.7976931348623157e308
 
 
@@ -62,7 +62,8 @@ class Workload:
         numbers = sum(len(v.numbers) for v in vectors)
         need_memory(2 * numbers * (32 + bits / 8), "computing with its fractions")
         work = bits * (entries + numbers) * (1 + ratios * (bits >> 14))
-        self.spent += work + sum(v.over.bit_length() for v in vectors) ** 2
+        divided = 2 * bits * over.bit_length()  # a common divisor takes the product of the lengths
+        self.spent += work + divided + sum(v.over.bit_length() for v in vectors) ** 2
         if self.spent > MOST_BITS_IN_ALL:
             raise BadInputError(f"fractions of {bits:,} bits are too long for a model of {entries:,} transitions")
 

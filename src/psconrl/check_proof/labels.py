@@ -48,7 +48,7 @@ def _names(given: Any, n: int, what: str) -> list[str] | None:
     if not is_texts(given):
         raise BadInputError(f"{what} must be a list of {n} names")
     valid = len(given) == n == len(set(given)) and all(len(name.splitlines()) <= 1 for name in given)
-    if not valid:
+    if not valid or any("\ud800" <= c <= "\udfff" for name in given for c in name):
         raise BadInputError(f"{what} must be {n} distinct names of one line")
     return list(given)
 

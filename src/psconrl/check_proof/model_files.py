@@ -19,7 +19,8 @@ from .plain_model import PlainModel
 
 MODEL_FORMAT, MODEL_VERSION = "psconrl-cmdp", 1
 NUMBERS = ("transition", "costs", "thresholds", "initial", "available", "outcome_costs")
-PARSED_BYTES = 20  # of memory per byte of JSON, at worst
+PARSED_BYTES = 40  # of memory per byte of JSON, at worst
+COPIES = 2.5  # of its arrays that a model takes
 LARGEST_COST = 1e100
 SUM_OFF, SUM_EXACT = 1e-9, 1e-13  # of a distribution: what is refused, and what is divided by the sum
 ZEROS = bytes(8 * 512)
@@ -73,6 +74,7 @@ def npz_model(arrays: Arrays) -> PlainModel:
     if len(shape) != 3 or min(shape) < 1:
         raise BadInputError(f"costs must have shape (m+1, S, A); got {shown(list(shape))}")
     q, S, A = shape
+    need_memory(COPIES * arrays.total, "reading the model")
     for name, wanted in {"thresholds": (q - 1,), "initial": (S,), "available": (S, A)}.items():
         if arrays.header(name).shape != wanted:
             raise BadInputError(f"{name} must have shape {wanted}")
@@ -148,7 +150,8 @@ def data_of(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInputError(f"not valid JSON ({error})") from None
+        reason = "a number of thousands of digits" if "digits" in str(error) else error
+        raise BadInputError(f"not valid JSON ({reason})") from None
 
 
 def json_model(f: IO[bytes]) -> PlainModel:
@@ -345,6 +348,6 @@ def with_thresholds(model: PlainModel, given: Sequence[str]) -> PlainModel:
         except ValueError:
             number = math.nan
         if not abs(number) <= LARGEST_COST:
-            raise BadInputError(f"--threshold {text}: {shown(value)} is no number")
+            raise BadInputError(f"--threshold {shown(text)}: {shown(value)} is no number")
         thresholds[list(model.cost_names).index(name) - 1] = -number if name in model.negated else number
     return replace(model, thresholds=thresholds)

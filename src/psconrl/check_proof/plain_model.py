@@ -35,7 +35,10 @@ class Scale(NamedTuple):
 
         With a and b the least and the largest value of the cost, a' and b' those next to them, and x the average, it is
 
-        .. math:: U(x) = \max\{10^{-6} \max(|x|, a' - a),\; \min\{b - a,\; 200 \min(x - a, \max(b - x, b - b'))\}\}
+        .. math::
+
+            U(x) = \max\{10^{-6} \max(|x|, a' - a),\; \min\{b - a,\; 200 \max(0, d)\}\}, \quad
+            d = \min(x - a, \max(b - x, b - b'))
 
         or for a constant cost its size, or 1 if that is 0. So a single entry of 1e11 for "never do this" does not make
         all deviations look small. The function U changes by at most 200 times the change of x.

@@ -320,8 +320,12 @@ def _run_row(job: Job, result: Result, provenance: dict[str, Any]) -> tuple[Any,
 
 @contextmanager
 def _only_writer(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, by whatever name it is called."""
+    """Hold the lock of a file, also if it is called by a symbolic link; by several hard links it cannot be locked."""
     target = Path(os.path.realpath(path))
+    if target.exists() and target.stat().st_nlink > 1:
+        raise StoreError(
+            f"{path}: has several names (hard links), and a sweep under another would not be seen; copy it"
+        )
     with ExitStack() as stack:
         try:
             stack.enter_context(held(target.with_name(f"{target.name}.psconrl-lock")))

@@ -5,6 +5,7 @@ without elements, whose rows take no space in the file but some memory each. So 
 with the length of the file, and only then is an array unpacked.
 """
 
+import ast
 import json
 import math
 import os
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 from numpy.lib import format as npy
 
 from psconrl.caps import need
@@ -24,6 +26,7 @@ DEFLATED_MOST = 1032  # bytes that one byte of a deflate stream can stand for (t
 TEXT_PARSED_BYTES = 7  # bytes of memory per byte of JSON, at worst: a character takes four, and is parsed to twenty
 STREAM_BYTES = 64  # of a stream of nothing, at most
 LONGEST_FORMAT = 40  # characters of the name of a format that is repeated in a message
+LONGEST_HEADER = 10_000  # bytes of the header of an array
 KINDS_OF_NUMBERS = "biufcSU"  # of arrays that are read: numbers, bits and text
 
 
@@ -42,8 +45,8 @@ class Archive:
         if sum(member.compress_size for member in members) > f.seek(0, os.SEEK_END):
             raise error("damaged: the directory claims more than the length of the file")
         # The directory bounds the memory that is ever unpacked, whatever the file contains.
-        self._total = sum(member.file_size for member in members)
-        need(self._total, "what it unpacks to", error)
+        self.total = sum(member.file_size for member in members)
+        need(self.total, "what it unpacks to", error)
         self._unpacked: dict[str, Any] = {}  # cached: repeated access takes no more memory
 
     def _check(self, member: zipfile.ZipInfo) -> None:
@@ -78,6 +81,9 @@ class Archive:
     def json(self, name: str) -> Any:
         """Return the data of an array that is one text in JSON."""
         member = self._names[f"{name}.npy"]
+        shape, _, dtype = self._header(member)
+        if shape or not dtype.str.startswith("<U"):
+            raise self._error(f"{quoted(name)} must be one text")
         need(TEXT_PARSED_BYTES * member.file_size, "its text", self._error)
         return json.loads(str(self[name]))
 
@@ -101,18 +107,32 @@ class Archive:
         """Return shape, order and type in the header of an array that is as long as it claims, or raise an error."""
         name = member.filename.removesuffix(".npy")
         with self._zip.open(member) as f:
-            read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(f)]
-            shape, by_columns, dtype = read(f)
+            stated = _stated(f)
             start = f.tell()
+        shape, by_columns = stated["shape"], stated["fortran_order"]
+        whole = isinstance(shape, tuple) and all(type(n) is int for n in shape) and type(by_columns) is bool
+        dtype = np.dtype(stated["descr"]) if isinstance(stated["descr"], str) else np.dtype(object)
         if dtype.kind not in KINDS_OF_NUMBERS:
             raise self._error(f"{quoted(name)} must hold numbers or text; objects are pickled, and never read")
+        if not whole or dtype.str != stated["descr"]:
+            raise self._error(f"{quoted(name)} has a header that NumPy does not write")
         claimed = math.prod(shape) * dtype.itemsize
         # No honest array has a longer side than the whole file has bytes, even if it is empty.
-        if claimed != member.file_size - start or min(shape, default=0) < 0 or max(shape, default=0) > self._total:
+        if claimed != member.file_size - start or min(shape, default=0) < 0 or max(shape, default=0) > self.total:
             raise self._error(
                 f"{quoted(name)} claims to have shape {shown_shape(shape)}, for which it is not long enough"
             )
         return tuple(shape), by_columns, dtype
+
+
+def _stated(f: IO[bytes]) -> dict[str, Any]:
+    """Return what the header of an array states, as it is written, and leave the file where the numbers begin."""
+    wide = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}[f.read(8)]
+    length = int.from_bytes(f.read(wide), "little")
+    found = ast.literal_eval(f.read(min(length, LONGEST_HEADER)).decode("latin1"))
+    if not isinstance(found, dict) or found.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError
+    return found
 
 
 @contextmanager

@@ -32,7 +32,8 @@ _FIELDS = (
 _REQUIRED = ("transition", "costs")
 OWN = (".npz", ".json")
 WRITTEN = (*OWN, *exchange_files.ENDINGS)
-JSON_PARSED_BYTES = 20  # bytes of memory per byte of JSON, at worst: "[]," is a list
+JSON_PARSED_BYTES = 40  # bytes of memory per byte of JSON, at worst: "[]," is a list
+COPIES = 2.5  # of its arrays that a model takes
 
 
 def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
@@ -171,7 +172,8 @@ def _read_json(path: Path) -> CMDP:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"not valid JSON ({error})") from None
+        reason = "a number of thousands of digits" if "digits" in str(error) else error
+        raise ModelError(f"not valid JSON ({reason})") from None
     if not isinstance(record, dict):
         raise ModelError("a model must be a JSON object")
     return _build(record)
@@ -320,6 +322,7 @@ def read_npz(f: IO[bytes]) -> CMDP:
         if record.get("format") != FORMAT:
             raise arrays.other_format(FORMAT, record.get("format"))
         _check_shapes(arrays)
+        need(COPIES * arrays.total, "reading the model", ModelError)
         for name in ("costs", "thresholds", "initial"):
             arrays.need_kind(name, "<f8")
         arrays.need_kind("available", "|b1")

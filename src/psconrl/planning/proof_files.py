@@ -71,8 +71,14 @@ def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.PlainModel) -> dict[
 
 def _advice(cmdp: CMDP, plan: Any) -> str:
     """Return what helps if averages are so small that doubles have too few digits to state them."""
-    small = [name for name, x in zip(cmdp.cost_names, plan.costs, strict=True) if 0.0 < abs(x) < SMALLEST_AVERAGE]
+    small = [name for name, x in zip(cmdp.cost_names, _sizes(cmdp, plan), strict=True) if 0.0 < x < SMALLEST_AVERAGE]
     return f"; take a smaller unit for {small[0]!r}, which is below {SMALLEST_AVERAGE:.1e}" if small else ""
+
+
+def _sizes(cmdp: CMDP, plan: Any) -> Floats:
+    """Return the sizes of the averages, or of the largest costs where an average is 0."""
+    largest: Floats = np.abs(np.where(cmdp.available, cmdp.costs, 0.0)).max(axis=(1, 2))
+    return np.where(plan.costs == 0.0, largest, np.abs(plan.costs))
 
 
 def proof_of(cmdp: CMDP, plan: Any, model: check_proof.PlainModel, *, in_rationals: bool = False) -> dict[str, Any]:

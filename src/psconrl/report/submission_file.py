@@ -78,7 +78,7 @@ def read_submission(path: Path) -> Submission:
     except RecursionError:
         raise StoreError(f"{path}: its options are nested too deeply") from None
     if changed:
-        raise changed_error(path, changed, "Make it again with `psconrl board submit`")
+        raise changed_error(path, changed, "Make it again with `psconrl board submit`, ask its author")
     return found
 
 
