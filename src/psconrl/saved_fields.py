@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import MOST_ROUNDS
 from psconrl.errors import AgentError, PsconrlError
+from psconrl.escaping import shortened
 
 Kind: TypeAlias = Callable[[Any], Any]
 Shape: TypeAlias = tuple[int | None, ...]  # None: as long as it is
@@ -35,7 +36,7 @@ class FieldError(AgentError):
     """A field of a file does not hold what it should."""
 
     def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
-        self.problem, self.path = _cut(problem.partition("\n")[0], LONGEST_MESSAGE), path
+        self.problem, self.path = shortened(problem.partition("\n")[0], LONGEST_MESSAGE), path
         super().__init__(f"{'/'.join(path)}: {self.problem}" if path else self.problem)
 
 
@@ -219,11 +220,7 @@ def brief(value: Any) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, int) and abs(value) > EXACT_WHOLE:
         return f"{'-' if value < 0 else ''}2^{abs(value).bit_length() - 1} or more"
-    return _cut(repr(value), LONGEST_VALUE)
-
-
-def _cut(line: str, most: int) -> str:
-    return line if len(line) <= most else line[:most] + "…"
+    return shortened(repr(value), LONGEST_VALUE)
 
 
 def _numbers(value: Any, shape: Shape) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from psconrl.escaping import shortened
 from psconrl.experiment.checksum import checksum, sum_of
 from psconrl.experiment.results_format import EXPERIMENT_COLUMNS, RUN_COLUMNS, SUM_OF_META, SUM_OF_RUNS
 
@@ -115,4 +116,4 @@ def _changed_sums(query: Query) -> Iterator[Change]:
 def _shown(value: Any) -> str:
     """Return a value as one line of text, whatever it is."""
     text = value.encode("utf-8", "replace").decode() if isinstance(value, str) else str(value)
-    return " ".join(text.split())[:MOST_CHARACTERS]
+    return shortened(" ".join(text.split()), MOST_CHARACTERS)
