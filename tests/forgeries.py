@@ -275,8 +275,8 @@ class Forger:
         prices = [rng.choice((0.0, -1.0, 1.0, 10.0, rng.uniform(-3, 3))) for _ in range(cmdp.n_constraints)]
         parts = zip(prices, cmdp.costs[1:], cmdp.thresholds, strict=True)
         weighted = cmdp.costs[0] + sum(w * (cost - tau) for w, cost, tau in parts)
-        free = CMDP(cmdp.transition.matrix, [weighted], initial=cmdp.initial, available=cmdp.available)
-        with suppress(PsconrlError):
+        with suppress(PsconrlError):  # the sums may be beyond what a cost may be, or their plan not certified
+            free = CMDP(cmdp.transition.matrix, [weighted], initial=cmdp.initial, available=cmdp.available)
             honest = proof_of(free, plan(free), plain_model(free))
             proof |= {name: honest[name] for name in DUAL if name in honest} | {"multipliers": prices}
 

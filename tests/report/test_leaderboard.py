@@ -353,7 +353,8 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
     text = (tmp_path / "board" / "leaderboard.md").read_text()
     assert text.count("| PSConRL | ours | 1 [1, 1] | - | 2 |") == 2  # costs known and learned; too few runs to tell
     assert {p.name for p in (tmp_path / "board").iterdir()} == {
-        "leaderboard.db", "leaderboard.md", "leaderboard.html", "leaderboard.pdf", "leaderboard.png", "leaderboard.svg",
+        "leaderboard.db", "leaderboard.db.psconrl-lock",
+        "leaderboard.md", "leaderboard.html", "leaderboard.pdf", "leaderboard.png", "leaderboard.svg",
     }  # fmt: skip
     monkeypatch.setattr("psconrl.cli.leaderboard._pictures", lambda figure, path: [])  # once is enough
     code, printed = reproduced(capsys, "leaderboard", "--out", "board", "--agents", "all, ranked.py:Mine, uniform")
@@ -371,7 +372,7 @@ def test_the_practical_board_has_files_of_its_own(tmp_path, capsys, monkeypatch)
     code, printed = reproduced(capsys, "practical", "--out", str(tmp_path), "--agents", "psconrl")
     assert code == 0
     assert "16 runs done" in printed  # uniform play is added, since losses are relative to it
-    endings = ("db", "md", "html", "pdf", "png", "svg")
+    endings = ("db", "db.psconrl-lock", "md", "html", "pdf", "png", "svg")
     assert {p.name for p in tmp_path.iterdir()} == {f"practical.{ending}" for ending in endings}
 
 

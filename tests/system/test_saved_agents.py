@@ -13,7 +13,10 @@ from damage.saved_trees import mutate, put, read_tree, value_at, write_tree
 from psconrl.errors import AgentError, PsconrlError
 from psconrl.simulation.model_run import Simulation
 
-pytestmark = pytest.mark.filterwarnings("ignore::psconrl.errors.AdviceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::psconrl.errors.AdviceWarning"),
+    pytest.mark.filterwarnings("ignore::psconrl.errors.BaselineWarning"),  # a changed slack is no error of a file
+]
 
 
 @pytest.fixture(scope="module")

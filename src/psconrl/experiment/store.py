@@ -44,6 +44,7 @@ from psconrl.experiment.results_format import (
 )
 from psconrl.file_lock import held
 
+BEYOND_REPAIR = "A sweep cannot repair its tables: run it into a new file"
 GROUP = "group"  # start of the keys in meta for the shipped specs that experiments belong to
 
 
@@ -233,13 +234,15 @@ class Writer(Store):
         """Repair the indexes; an error if a table is damaged, since rows could then not be found and replaced."""
         self.connection.execute("REINDEX")
         if self.query("PRAGMA integrity_check") != [("ok",)]:
-            raise changed_error(self.path, _parts(found), "A sweep cannot repair its tables: run it into a new file")
+            raise changed_error(self.path, _parts(found), BEYOND_REPAIR)
 
     def _remove_runs(self, found: list[Change], experiments: Collection[str], hashes: set[str]) -> None:
         known = {name for (name,) in self.query("SELECT name FROM experiments")}
         for change in (change for change in found if change.table == "runs"):
-            ((key,),) = self.query("SELECT hash FROM runs WHERE id = ?", (change.row,))
-            if change.experiment in experiments or key in hashes or change.experiment not in known:
+            keys = {key for (key,) in self.query("SELECT hash FROM runs WHERE id = ?", (change.row,))}
+            if not keys:  # a table whose definition was changed
+                raise changed_error(self.path, _parts(found), BEYOND_REPAIR)
+            if change.experiment in experiments or keys & hashes or change.experiment not in known:
                 self._delete(change.row)
         for table in ("checkpoints", "probes"):  # of runs that were deleted by hand: a new run may get their number
             self.connection.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)")

@@ -206,7 +206,7 @@ def as_span(given: Any, m: int, n_states: int, *, by_state: bool) -> Floats | No
         return None
     if np.ndim(given) < 2 or not by_state:
         return np.broadcast_to(as_amounts(given, "span", m), (m,)).copy()
-    span = as_numbers(given, "span")
+    span: Floats = np.ascontiguousarray(as_numbers(given, "span"))
     if span.shape != (m, n_states) or not ((span >= 0) & np.isfinite(span)).all():
         raise AgentError(
             f"span must hold numbers from 0 on: one, one per threshold ({m}), or one per threshold and state, "

@@ -227,6 +227,10 @@ def _with_costs(transition: Any, costs: Any, by_next: Any, given: dict[str, Any]
             raise ModelError(f"costs[{i}] must have shape (S, A), or (S, A, S) without outcome_costs[{i}]")
         parts.append(table if outcome is None else _matrix_from_json(outcome, f"outcome_costs[{i}]", rows))
     model = CMDP(transition, parts, **given)
+    plain = model.n_states, model.n_actions
+    for i, table in enumerate(tables):
+        if np.shape(table) not in ((), plain, (*plain, model.n_states)):
+            raise ModelError(f"costs[{i}] must have shape {plain} or {(*plain, model.n_states)}; got {np.shape(table)}")
     stated = {i: tables[i] for i, outcome in enumerate(outcomes) if outcome is not None and tables[i] is not None}
     return model if not stated else model.with_expected_costs(stated)
 
