@@ -22,7 +22,7 @@ class ColumnReader:
 
     def wrong(self, where: str, wanted: str) -> NoReturn:
         """Raise an error that says what is damaged."""
-        raise StoreError(f"{self._path}: damaged: {where} must be {wanted}. {self._remedy}")
+        raise StoreError(f"{self._path}: damaged: {' '.join(where.split())} must be {wanted}. {self._remedy}")
 
     def text(self, value: Any, where: str) -> str:
         """Return the value, which must be text."""
