@@ -14,6 +14,7 @@ import numpy as np
 
 from damage.raw import CHANGES as RAW
 from damage.trees import json_text, tree_changed, without_parts
+from psconrl.model.exchange.packed import write_tar
 
 SPECIAL = (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e308, 1e300, 5e-324, 1e9, 0.5, -1e-9, 2.0**63)
 WHOLE = (0, 1, -1, 7, 10**8, 10**9, 2**62, -(2**63))
@@ -192,24 +193,13 @@ def umb_changed(content, rng):
         del files[name]
     else:
         files[name] = RAW[rng.integers(len(RAW))](files[name], rng)
-    return umb_packed(files)
+    return write_tar(files)
 
 
 def umb_files(content):
     """Return the files of a ``.umb`` archive."""
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(content))) as archive:
         return {member.name: archive.extractfile(member).read() for member in archive.getmembers()}
-
-
-def umb_packed(files) -> bytes:
-    """Return a ``.umb`` archive."""
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return gzip.compress(plain.getvalue(), compresslevel=1, mtime=0)
 
 
 NPZ = (
@@ -234,6 +224,6 @@ def simpler_umb(content):
     """Yield simpler archives: without a file, or with a simpler index."""
     files = umb_files(content)
     for name in files:
-        yield umb_packed({other: files[other] for other in files if other != name})
+        yield write_tar({other: files[other] for other in files if other != name})
     for tree in without_parts(json.loads(files["index.json"])):
-        yield umb_packed(files | {"index.json": json_text(tree)})
+        yield write_tar(files | {"index.json": json_text(tree)})
