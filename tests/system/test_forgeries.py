@@ -175,3 +175,19 @@ def test_a_model_has_an_equality_of_two_limits():
     cmdp = six_states()
     assert np.array_equal(cmdp.costs[1], -cmdp.costs[2])
     assert plan(cmdp).costs[1] == pytest.approx(0.5, abs=1e-9)
+
+
+def test_the_margin_of_two_limits_is_divided_by_their_number():
+    """Both shares are 1 together, both limits 1/4: the excesses sum to 1/2, so that one of them is 1/4 at least."""
+    cmdp = CMDP(np.ones((1, 2, 1)), [[[0.0, 0.0]], [[0.0, 1.0]], [[1.0, 0.0]]], [0.25, 0.25])
+    plain = plain_model(cmdp)
+    _, line = check_proof.check(plain, proof_of(cmdp, plan(cmdp), plain))
+    assert line == "every policy misses one of these limits at least by so much: cost 1 by 0.25, cost 2 by 0.25"
+
+
+@pytest.mark.parametrize(("of_range", "accepted"), [(9e-9, True), (11e-9, False)])
+def test_the_long_run_shares_may_be_five_times_rougher(of_range, accepted):
+    cmdp = CMDP(np.ones((1, 2, 1)), [[[0.0, 1.0]], [[1.0, 0.0]]], [0.5])
+    plain = plain_model(cmdp)
+    shares = [[0, 0.5 + of_range], [1, 0.5 - of_range]]
+    assert accepted_or_not(plain, proof_of(cmdp, plan(cmdp), plain) | {"occupancy": shares}) is accepted

@@ -315,3 +315,20 @@ def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, capsys, monkeypa
     np.savez_compressed(tmp_path / "model.npz", costs=np.zeros((1, 2000, 1000)))
     assert check_files([str(tmp_path / "model.npz"), str(tmp_path / "model.npz")]) == 2
     assert "what it unpacks to takes 0.016 GB, more than 0.01 GB" in capsys.readouterr().err
+
+
+def test_numbers_whose_common_divisor_takes_long_are_refused(tmp_path, capsys):
+    record = accepted_proof(tmp_path)
+    record["potential"] = {"over": hex(2**262_144 + 1), "numbers": [hex(7**180_000)]}
+    assert verdict(tmp_path, record) == 2
+    assert "bits are too long" in capsys.readouterr().err
+
+
+def test_both_count_what_a_model_takes_beside_its_arrays(tmp_path, monkeypatch):
+    """Arrays of 1.7 MB, of which 2.5 times as much is needed."""
+    A = 100_000
+    psconrl.save(CMDP(np.ones((1, A, 1)), [np.zeros((1, A))]), tmp_path / "model.npz")
+    monkeypatch.setenv("PSCONRL_MEMORY_GB", "0.003")
+    assert both(tmp_path / "model.npz") is None
+    monkeypatch.setenv("PSCONRL_MEMORY_GB", "0.005")
+    assert both(tmp_path / "model.npz") is not None
