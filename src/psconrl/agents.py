@@ -11,12 +11,14 @@ from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.lagrangian_published import PublishedLagrangian
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.pmevi_dt import PMEVIDT
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
+from psconrl.learning.agents.psconrl_2023 import PSConRL2023
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
@@ -54,7 +56,7 @@ from psconrl.learning.parts.schedules import (
 )
 from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.posterior.candidates import Candidates, Draws
-from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
+from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, PublishedMeans, SampledCosts
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.tied import Tied
@@ -105,9 +107,12 @@ __all__ = [
     "LengthOnly",
     "Ouyang",
     "PSConRL",
+    "PSConRL2023",
     "PlanningHorizon",
     "Proportional",
     "Published",
+    "PublishedLagrangian",
+    "PublishedMeans",
     "Radius",
     "RandomisedPlan",
     "RarelyExplore",

@@ -19,12 +19,14 @@ from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.lagrangian_published import PublishedLagrangian
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.pmevi_dt import PMEVIDT
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
+from psconrl.learning.agents.psconrl_2023 import PSConRL2023
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
@@ -42,7 +44,7 @@ from psconrl.learning.parts.ledger import Repay
 from psconrl.learning.parts.planning_horizons import Endless
 from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
 from psconrl.learning.parts.tightened import Tightened
-from psconrl.learning.posterior.cost_beliefs import EmpiricalMeans
+from psconrl.learning.posterior.cost_beliefs import EmpiricalMeans, PublishedMeans
 from psconrl.learning.posterior.transition_beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.recipe import Recipe
 from psconrl.learning.runtime.adapter import Adapted, adapt, name_of
@@ -86,7 +88,15 @@ TABLE = (
     ),
     Recipe(
         "psconrl-published", PSConRL, "PSConRL (authors' code, learns costs)", "as in the authors' published code",
-        parts={"belief": FlooredCounts(0.05), **PLAIN, "schedule": Published(), "fallback": Uniformly()},
+        parts={
+            "belief": FlooredCounts(0.05), **PLAIN, "schedule": Published(), "fallback": Uniformly(),
+            "cost_belief": PublishedMeans(),
+        },
+        learns_costs=True,
+    ),
+    Recipe(
+        "psconrl-published-2023", PSConRL2023, "PSConRL (authors' code of 2023, learns costs)",
+        "as in the authors' code of August 2023: floor 0.001, uniform play where the plan has no frequency",
         learns_costs=True,
     ),
     Recipe(
@@ -129,6 +139,10 @@ TABLE = (
     ),
     Recipe("pdnac", PDNAC, "PDNAC", "natural actor-critic with multipliers, model-free (ergodic)", needs_horizon=True),
     Recipe("lagrangian", LagrangianPSRL, "Lagrangian PSRL", "posterior sampling, multipliers by online gradient"),
+    Recipe(
+        "lagrangian-published", PublishedLagrangian, "Lagrangian PSRL (authors' code, learns costs)",
+        "as in the authors' published code: a constant step on the average excess of an episode", learns_costs=True,
+    ),
     Recipe(
         "triple-qa", TripleQA, "Triple-QA", "model-free: optimistic Q-learning with virtual queues",
         needs_horizon=True,

@@ -1,9 +1,9 @@
 r"""Beliefs about costs that an agent has to learn.
 
 ``EmpiricalMeans`` uses the average cost of every pair. A pair that was never tried has constrained costs 0, and the
-objective 0 or, if others have 0 or less, a better one than they have (``untried_costs``). ``SampledCosts``
-draws costs from a posterior, again for every episode, as transitions are drawn. Its model is that of a two-way analysis
-of variance: a cost is mostly the sum of an effect of the state and an effect of the action,
+objective 0 or, if others have 0 or less, a better one than they have (``untried_costs``). ``PublishedMeans`` has 0 for
+every cost of such a pair. ``SampledCosts`` draws costs from a posterior, again for every episode, as transitions are
+drawn. Its model is that of a two-way analysis of variance: a cost is mostly the sum of an effect of the state and an effect of the action,
 
 .. math:: c(s,a) = \mu + u_s + v_a + w_{sa}, \qquad u_s \sim N(0, \tau_u^2),\quad v_a \sim N(0, \tau_v^2),\quad
           w_{sa} \sim N(0, \tau_w^2),
@@ -83,6 +83,19 @@ class EmpiricalMeans(CostBelief):
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
         """Return the means; nothing is drawn."""
         return counts.hopeful_costs(hints.optimistic, hints.guess, 1.0 if hints.weight is None else hints.weight)
+
+
+class PublishedMeans(CostBelief):
+    """Average cost of every pair, 0 if it was never tried, as in the authors' published code.
+
+    The optimistic cost, if there is one, counts as one more observation of the objective in every pair.
+    """
+
+    name: ClassVar[str] = "published-means"
+
+    def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
+        """Return the means; nothing is drawn."""
+        return counts.mean_costs(hints.optimistic, hints.guess, 1.0 if hints.weight is None else hints.weight)
 
 
 class SampledCosts(CostBelief):

@@ -1,0 +1,105 @@
+r"""PSConRL as in the authors' code of August 2023, whose curve on the 8x8 grid is that of the paper's Figure 2.
+
+In the history of the authors' repository the parameters of the posterior have the floors 1 (2022), 0.01 (May 2023),
+0.001 (August 2023), 1 (January 2024) and 0.05 (since then: ``psconrl-published``). This is the rule of August 2023. An
+episode draws transitions
+
+.. math:: p(\cdot|s,a) \sim \mathrm{Dirichlet}(\max(N(s,a,\cdot), 0.001))
+
+and plays the optimal policy of the sampled model. In states whose long-run frequency under that policy is 0, it plays
+all actions with equal probability: their code divides the frequencies of pairs by those of states, and replaces 0/0 by
+:math:`1/A`. An episode ends once a pair has been visited :math:`3 (1 + N)` times. Costs are learned as in
+``PublishedMeans``. Which version made the paper's figure is not documented; that it was this one is an inference from
+its curve (benchmarks/published_agents.py).
+
+Their linear program ranges over all states, reachable or not. So a sample is planned with restarts in a state drawn
+uniformly, of probability 1e-9 per round. A frequency counts as 0 up to 1e-7, the feasibility tolerance of their solver.
+One thing differs: their code does not ask whether the program is feasible, and plays what the solver returns if it is
+not. This agent then plays uniformly, as their later code does.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import SolverError
+from psconrl.learning.part import Part
+from psconrl.learning.parts.schedules import Published, Schedule
+from psconrl.learning.posterior.cost_beliefs import CostBelief, PublishedMeans
+from psconrl.learning.posterior.counts import need_table
+from psconrl.learning.posterior.transition_beliefs import Belief, FlooredCounts
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.sampler import Sampler
+from psconrl.markov.chain import chain_of
+from psconrl.model.transition import DenseTransition, Transition
+
+ANYWHERE = 1e-9  # probability per round of a restart in a state drawn uniformly
+NO_FREQUENCY = 1e-7  # a long-run frequency up to this counts as 0
+
+
+class PSConRL2023(Sampler):
+    """PSConRL of the authors' code of August 2023: it plays uniformly where its plan has no long-run frequency.
+
+    Its parts are ``belief``, ``schedule`` and ``cost_belief``; the other arguments are those of ``PSConRL``.
+    """
+
+    name: ClassVar[str] = "psconrl-published-2023"
+    parts: ClassVar[Mapping[str, Part | None]] = {
+        "belief": FlooredCounts(0.001),
+        "schedule": Published(),
+        "cost_belief": PublishedMeans(),
+    }
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: Thresholds,
+        costs: ArrayLike | None = None,
+        *,
+        belief: Belief | None = None,
+        schedule: Schedule | None = None,
+        cost_belief: CostBelief | None = None,
+        optimistic_cost: float | None = None,
+        guessed_costs: ArrayLike | None = None,
+        cost_weight: ArrayLike | None = 1.0,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
+
+    def begin(self, state: int) -> Episode:
+        """Draw a model, and return its optimal policy, uniform where that policy has no long-run frequency."""
+        P = restarting_anywhere(self._draw())
+        max_steps, caps = self.schedule.caps(self.counts)
+        kind = "uniform"
+        try:
+            choice = self.planner.optimal(P, self._episode_costs(), self.thresholds, state)
+            if choice is not None:
+                return Episode(uniform_where_absent(P, choice.policy), max_steps, caps, value=choice.value)
+        except SolverError:  # the sample cannot be solved in floating point
+            kind = "unsettled"
+        return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind)
+
+
+def restarting_anywhere(P: Transition) -> Transition:
+    """Return the transitions in which every step moves, with probability 1e-9, to a state drawn uniformly."""
+    need_table(P.n_states, P.n_actions)
+    new = DenseTransition((1.0 - ANYWHERE) * P.toarray() + ANYWHERE / P.n_states)
+    new.restarts_in = 0  # or in any other state
+    return new
+
+
+def uniform_where_absent(P: Transition, policy: Floats) -> Floats:
+    """Return a policy (S, A), replaced by the uniform one in states whose long-run frequency under it is 0.
+
+    >>> P = DenseTransition(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))  # state 1 is never left
+    >>> uniform_where_absent(P, np.array([[1.0, 0.0], [1.0, 0.0]])).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    frequency = chain_of(P, policy).solve_classes(np.zeros((1, P.n_states))).distribution
+    return np.where(frequency[:, None] > NO_FREQUENCY, policy, 1.0 / P.n_actions)
