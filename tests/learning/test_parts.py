@@ -30,6 +30,7 @@ from psconrl.agents import (
     Ouyang,
     Proportional,
     Published,
+    PublishedMeans,
     RarelyExplore,
     Repay,
     SampledCosts,
@@ -95,7 +96,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
             "every-round",
             "published",
         ],
-        "cost_belief": ["empirical-means", "sampled"],
+        "cost_belief": ["empirical-means", "published-means", "sampled"],
         "fallback": ["explore", "uniform", "unconstrained", "least-excess", "rarely-explore"],
         "radius": ["scaled", "hoeffding", "bernstein"],
         "ledger": ["repay", "balance", "gradual", "tightened"],
@@ -162,7 +163,8 @@ def test_words_and_objects_make_the_same_agent(name, flat, parts):
     slots = dict(zip(("belief", "schedule", "fallback", "ledger", "planning_horizon"), parts, strict=True))
     slots["commitment"] = WhenSlow(flat.get("within", 0.05)) if name == "psconrl" else None
     slots["doubt"] = Budget() if name == "psconrl" else None
-    slots["cost_belief"] = SampledCosts() if name == "psconrl" else EmpiricalMeans()
+    means = PublishedMeans() if name == "psconrl-published" else EmpiricalMeans()
+    slots["cost_belief"] = SampledCosts() if name == "psconrl" else means
     wanted = PSConRL(3, 2, [0.2], **slots, seed=0).config()
     assert repr(agent.config()) == repr(wanted)
     assert agent.recipe == name

@@ -56,7 +56,7 @@ MODELS = {
     "garnet": {"states": 8, "seed": 3},
 }
 IGNORING = ("tsde", "ucrl2", "pmevi-dt", "uniform")
-PRICING = ("lagrangian", "pd-lscvi-ucb", "pd-lsvi-ucb", "po-cmdp")
+PRICING = ("lagrangian", "lagrangian-published", "pd-lscvi-ucb", "pd-lsvi-ucb", "po-cmdp")
 EXACT = (*IGNORING, *PRICING, "triple-qa")
 # SpanFHA takes too long, and SA-CVI-UCB has one constraint.
 PLANNING = tuple(name for name in RECIPES if name not in (*EXACT, "span-fha", "sa-cvi-ucb"))

@@ -13,8 +13,8 @@ from psconrl.learning.posterior.untried_costs import best_objective, favouring_r
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.simulation.gym_run import GymSimulation
 
-# FHA and UCRL-CMDP take untried pairs to be free, as published; they must be given an optimistic cost to earn rewards.
-AS_PUBLISHED = ("fha", "ucrl-cmdp")
+# These take untried pairs to be free, as published; they must be given an optimistic cost to earn rewards.
+AS_PUBLISHED = ("fha", "ucrl-cmdp", "psconrl-published", "psconrl-published-2023", "lagrangian-published")
 # Agents that are given nothing about the costs; SpanFHA takes too long.
 RARELY = [
     name

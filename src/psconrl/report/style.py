@@ -44,7 +44,7 @@ LOOKS = {
     "psconrl-plain": Look(PURPLE, LONG_SHORT),
     "psconrl-repaying": Look(PURPLE, SOLID),
     "psconrl-published": Look(AMBER, LONG_DOTS),
-    "psconrl-published-2023": Look(AMBER, LONG),
+    "psconrl-published-2023": Look(PURPLE, SHORT),
     "psconrl-covered": Look(BLUE, SHORT),
     "psconrl-same-prior": Look(PURPLE, LONG),
     "cmdp-psrl": Look(SKY, LONG_DOTS),

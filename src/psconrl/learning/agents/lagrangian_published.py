@@ -66,7 +66,6 @@ class PublishedLagrangian(Sampler):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
         self.rate = as_positive(rate, "rate")
-        self.multipliers = np.zeros(self.thresholds.size)
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy for the Lagrangian at the present multipliers."""
@@ -78,5 +77,5 @@ class PublishedLagrangian(Sampler):
     def end(self, record: Record) -> None:
         """Learn from an episode, and move the multipliers by its average excess over the thresholds."""
         super().end(record)
-        averages = record.cost_sums[1:].sum(axis=1) / record.steps
+        averages = record.cost_sums[1:].sum(axis=1) / max(record.steps, 1)
         self.multipliers = np.maximum(self.multipliers + self.rate * (averages - self.thresholds), 0.0)

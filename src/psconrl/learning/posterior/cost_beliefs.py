@@ -3,7 +3,8 @@ r"""Beliefs about costs that an agent has to learn.
 ``EmpiricalMeans`` uses the average cost of every pair. A pair that was never tried has constrained costs 0, and the
 objective 0 or, if others have 0 or less, a better one than they have (``untried_costs``). ``PublishedMeans`` has 0 for
 every cost of such a pair. ``SampledCosts`` draws costs from a posterior, again for every episode, as transitions are
-drawn. Its model is that of a two-way analysis of variance: a cost is mostly the sum of an effect of the state and an effect of the action,
+drawn. Its model is that of a two-way analysis of variance: a cost is mostly the sum of an effect of the state and an
+effect of the action,
 
 .. math:: c(s,a) = \mu + u_s + v_a + w_{sa}, \qquad u_s \sim N(0, \tau_u^2),\quad v_a \sim N(0, \tau_v^2),\quad
           w_{sa} \sim N(0, \tau_w^2),
