@@ -77,5 +77,5 @@ class PublishedLagrangian(Sampler):
     def end(self, record: Record) -> None:
         """Learn from an episode, and move the multipliers by its average excess over the thresholds."""
         super().end(record)
-        averages = record.cost_sums[1:].sum(axis=1) / max(record.steps, 1)
+        averages = record.cost_sums[1:].sum(axis=1) / record.steps
         self.multipliers = np.maximum(self.multipliers + self.rate * (averages - self.thresholds), 0.0)

@@ -12,10 +12,10 @@ all actions with equal probability: their code divides the frequencies of pairs 
 ``PublishedMeans``. Which version made the paper's figure is not documented; that it was this one is an inference from
 its curve (benchmarks/published_agents.py).
 
-Their linear program ranges over all states, reachable or not. So a sample is planned with restarts in a state drawn
-uniformly, of probability 1e-9 per round. A frequency counts as 0 up to 1e-7, the feasibility tolerance of their solver.
-One thing differs: their code does not ask whether the program is feasible, and plays what the solver returns if it is
-not. This agent then plays uniformly, as their later code does.
+A frequency counts as 0 up to 1e-7, the feasibility tolerance of their solver. Two things differ. The sample is planned
+exactly, while that tolerance lets their linear program choose a part of the model which cannot be reached. And their
+code does not ask whether the program is feasible, and plays what the solver returns if it is not. This agent then plays
+uniformly, as their later code does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,13 @@ from psconrl.errors import SolverError
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Published, Schedule
 from psconrl.learning.posterior.cost_beliefs import CostBelief, PublishedMeans
-from psconrl.learning.posterior.counts import need_table
 from psconrl.learning.posterior.transition_beliefs import Belief, FlooredCounts
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler
 from psconrl.markov.chain import chain_of
-from psconrl.model.transition import DenseTransition, Transition
+from psconrl.model.transition import Transition
 
-ANYWHERE = 1e-9  # probability per round of a restart in a state drawn uniformly
 NO_FREQUENCY = 1e-7  # a long-run frequency up to this counts as 0
 
 
@@ -74,7 +72,7 @@ class PSConRL2023(Sampler):
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy, uniform where that policy has no long-run frequency."""
-        P = restarting_anywhere(self._draw())
+        P = self._draw()
         max_steps, caps = self.schedule.caps(self.counts)
         kind = "uniform"
         try:
@@ -86,18 +84,10 @@ class PSConRL2023(Sampler):
         return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind)
 
 
-def restarting_anywhere(P: Transition) -> Transition:
-    """Return the transitions in which every step moves, with probability 1e-9, to a state drawn uniformly."""
-    need_table(P.n_states, P.n_actions)
-    new = DenseTransition((1.0 - ANYWHERE) * P.toarray() + ANYWHERE / P.n_states)
-    new.restarts_in = 0  # or in any other state
-    return new
-
-
 def uniform_where_absent(P: Transition, policy: Floats) -> Floats:
     """Return a policy (S, A), replaced by the uniform one in states whose long-run frequency under it is 0.
 
-    >>> P = DenseTransition(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))  # state 1 is never left
+    >>> P = Transition.of(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))  # state 1 is never left
     >>> uniform_where_absent(P, np.array([[1.0, 0.0], [1.0, 0.0]])).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
