@@ -6,12 +6,12 @@ multipliers move by a constant step on the average excess of the episode:
 
 .. math:: \lambda_i \leftarrow \Big[\lambda_i + \eta \Big(\frac{1}{L} \sum_{s \in k} c_i(s) - \tau_i\Big)\Big]_+
 
-with L the length of episode k. Costs are learned as in ``PublishedMeans``. Episodes triple in length, so there are only
-logarithmically many steps, and the multiplier stays where it began if the rate is small. ``LagrangianPSRL`` is this
-library's own version, with other step sizes.
+with L the length of episode k. Costs are learned as in ``PublishedMeans``. An excess counts alike whether the episode
+was short or long. ``LagrangianPSRL`` is this library's own version, with other step sizes.
 
-Two things differ from their code. It finds the policy by relative value iteration, which stops once the differences of
-values change by less than 0.001, or after 50,000 sweeps, and breaks ties at random. Here the sample is planned exactly.
+One thing differs from their code. It finds the policy by relative value iteration, which stops once the values of all
+states change by the same up to 0.001, or after 50,000 sweeps, and breaks ties at random. Here the sample is planned
+exactly.
 """
 
 from collections.abc import Mapping, Sequence
