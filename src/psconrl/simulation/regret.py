@@ -80,20 +80,21 @@ def regret(trace: Trace, plan: Plan) -> Regret:
 
 
 def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints, Floats]:
-    """Return the curves of the paper's figures, only for comparison with them: (rounds, curves (n, m+1)).
+    """Return the curves of the paper's figures, only for comparison with them: (rounds, curves (runs, n, m+1)).
 
-    A curve sums over rounds the positive part of a difference: the mean over runs of a cost, averaged over the last
-    ``window`` rounds, minus its target. All traces must share evenly spaced checkpoints.
+    Each run has its own curves: the positive part of a difference, summed over rounds. The difference is the run's
+    average cost over the last ``window`` rounds minus the target, from the first round with a full window on. The
+    paper shows the mean and the standard deviation over runs. All traces must share their checkpoints.
     """
     rounds = traces[0].rounds
     if any(not np.array_equal(trace.rounds, rounds) for trace in traces):
         raise ConfigError("paper_regret needs traces with the same checkpoints")
     for trace in traces:
         _need_same_model(trace, plan)
-    mean = np.mean([trace.cumulative for trace in traces], axis=0)
+    totals = np.array([trace.cumulative for trace in traces])
     aims = targets(plan.costs[0], traces[0].thresholds)
-    curves = [paper_curve(moving_average(mean[:, i], rounds, window), aim, rounds) for i, aim in enumerate(aims)]
-    return rounds, np.column_stack(curves)
+    curves = [paper_curve(totals[:, :, i], rounds, window, float(aim)) for i, aim in enumerate(aims)]
+    return rounds, np.stack(curves, axis=-1)
 
 
 def _need_same_model(trace: Trace, plan: Plan) -> None:
@@ -161,6 +162,35 @@ def moving_average(totals: Floats, rounds: Ints, window: int) -> Floats:
     return np.asarray((totals - before) / (rounds - lag))
 
 
-def paper_curve(moving: Floats, aim: float, rounds: Ints) -> Floats:
-    """Return the paper's curve (n,): the excess of a moving average (n,) over its aim, summed over rounds."""
-    return np.asarray(np.cumsum(np.maximum(moving - aim, 0.0) * np.diff(rounds, prepend=0)))
+def paper_curve(totals: Floats, rounds: Ints, window: int, aim: float) -> Floats:
+    r"""Return the paper's curves (..., n) of runs with cumulative costs ``totals`` (..., n) after ``rounds``.
+
+    .. math:: \sum_{t = w}^{T} \Big[ \frac{1}{w} \sum_{u = t - w + 1}^{t} c(s_u, a_u) - \text{aim} \Big]_+
+
+    Windows that are not full are left out, so that a curve is 0 before round :math:`w`. It is exact if every round is
+    a checkpoint. Otherwise the cost counts as the same in all rounds between two checkpoints.
+    """
+    if window > rounds[-1]:
+        return np.zeros_like(totals)
+    grid = np.unique(np.concatenate([[window], rounds, rounds + window]))  # where a moving average may bend
+    grid = grid[(grid >= window) & (grid <= rounds[-1])]
+    known, ends = np.append(0, rounds), np.stack([grid, grid - window])
+    sums = np.array([np.interp(ends, known, np.append(0.0, row)) for row in totals.reshape(-1, rounds.size)])
+    excess = (sums[:, 0] - sums[:, 1]) / window - aim
+    parts = positive_sums(excess[:, :-1], excess[:, 1:], np.diff(grid))
+    curve = np.cumsum(np.column_stack([np.zeros(len(sums)), np.maximum(excess[:, 0], 0.0), parts]), axis=1)
+    return np.asarray(curve[:, np.searchsorted(grid, rounds, side="right")]).reshape(totals.shape)
+
+
+def positive_sums(first: Floats, last: Floats, n: Ints) -> Floats:
+    r"""Return :math:`\sum_{j=1}^n [x_0 + j (x_n - x_0) / n]_+` for :math:`x_0` = ``first``, :math:`x_n` = ``last``.
+
+    >>> positive_sums(np.array([-1.0, 3.0]), np.array([3.0, -1.0]), np.array([4, 4])).tolist()  # 0 + 1 + 2 + 3, 2 + 1
+    [6.0, 3.0]
+    """
+    slope = (last - first) / n
+    crossing = np.divide(-first, slope, out=np.zeros_like(slope), where=first * last < 0)
+    begin = np.where(first < 0, np.floor(crossing) + 1, 1)
+    end = np.where(last < 0, np.ceil(crossing) - 1, n)
+    total = (end - begin + 1) * (first + slope * (begin + end) / 2)
+    return np.asarray(np.where((first > 0) | (last > 0), np.maximum(total, 0.0), 0.0))
