@@ -386,22 +386,26 @@ def test_an_agent_of_ones_own_meets_the_model_that_the_others_meet(folder, own):
 
 def test_the_papers_experiments_with_other_agents(own):
     paper = shipped_spec("paper")
-    chosen = paper.with_agents(["c-ucrl", "psconrl-learning-costs", f"{own}:Mixed"])
+    chosen = paper.with_agents(["c-ucrl", "psconrl-published", f"{own}:Mixed"])
     for quick in (False, True):
-        jobs = [job for job in chosen.jobs(quick) if job.experiment == "box"]
-        assert list(dict.fromkeys(job.label for job in jobs)) == ["c-ucrl", "psconrl-learning-costs", "Mixed"]
-    rival, learning, mixed = (
-        next(job for job in jobs if job.label == label) for label in ("c-ucrl", "psconrl-learning-costs", "Mixed")
-    )
+        jobs = [job for job in chosen.jobs(quick) if job.env == "box"]
+        labels = {(job.experiment, job.label, job.known_costs): None for job in jobs}
+        assert list(labels) == [
+            ("box (costs learned)", "c-ucrl", False),
+            ("box (costs learned)", "psconrl-published", False),
+            ("box (costs learned)", "Mixed", False),
+            ("box", "c-ucrl", True),  # psconrl-published would repeat its runs
+            ("box", "Mixed", True),
+        ]
+    rival, mixed = (next(job for job in jobs if job.label == label) for label in ("c-ucrl", "Mixed"))
     assert rival.agent_options == {"h": 1000, "coef": 0.5}  # the settings of the file stay
-    assert (learning.agent, learning.known_costs) == ("psconrl", False)
     assert mixed.agent == f"{own}:Mixed"
     assert mixed.horizon == rival.horizon == 30_000
     more = paper.with_agents(["all", f"{own}.py:Mixed"])
     for quick in (False, True):
         usual = {job.label for job in paper.jobs(quick) if job.experiment == "marsrover-8x8"}
         assert {job.label for job in more.jobs(quick) if job.experiment == "marsrover-8x8"} == usual | {"Mixed"}
-    assert ("fha" in usual, len(usual)) == (False, 8)  # as the short form says
+    assert ("fha" in usual, len(usual)) == (False, 6)  # as the short form says
     with pytest.raises(ConfigError, match="unknown agent 'psconl'; did you mean 'psconrl'"):
         paper.with_agents(["psconl"])
     with pytest.raises(ConfigError, match="names that differ; got 'fha, fha'"):

@@ -118,8 +118,8 @@ def test_metrics_are_those_of_the_runs(experiments):
         "penalised": curves.regret + 2 * price * np.maximum(curves.violation(1), 0.0),
         "objective": curves.average(0),
         "cost": curves.average(1),
-        "paper-regret": curves.paper_curve(0, 500)[None],
-        "paper-violation": curves.paper_curve(1, 500)[None],
+        "paper-regret": curves.paper_curve(0, 500),
+        "paper-violation": curves.paper_curve(1, 500),
     }
     for name, values in expected.items():
         (measure,) = measures([rover], [name])

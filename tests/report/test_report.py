@@ -20,12 +20,13 @@ from psconrl.experiment.store import GROUP, Store
 from psconrl.report import page
 from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_exponent
+from psconrl.report.metrics import measures, window_of
 from psconrl.report.number_format import format_number
 from psconrl.report.page_contents import _facts, _finding, _panels, build
 from psconrl.report.page_tables import spread_table, verdict
 from psconrl.report.paper_figures import figure1, figure2, figure3
 from psconrl.report.priced_regret import final_cost, penalised_regret
-from psconrl.report.statistics import Comparison, MeanInterval, compare, mean_interval
+from psconrl.report.statistics import Comparison, MeanInterval, compare, estimate_of, mean_interval
 from psconrl.report.theory import check_theory
 from psconrl.report.theory_figure import theory_figure
 from psconrl.simulation.regret import paper_regret
@@ -98,7 +99,7 @@ def test_the_papers_metric_is_one_and_the_same(experiments):
     _, expected = paper_regret(traces, psconrl.plan(cmdp), window=500)
     curves = experiments["marsrover-4x4"].curves["psconrl"]
     for i in (0, 1):
-        np.testing.assert_allclose(curves.paper_curve(i, 500), expected[:, i], atol=1e-9)
+        np.testing.assert_allclose(curves.paper_curve(i, 500), expected[:, :, i], atol=1e-9)
 
 
 def test_strong_regret_is_that_of_the_library(experiments):
@@ -175,7 +176,7 @@ def test_verdicts_have_the_false_alarm_rate_they_say():
 def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
     grids = [experiments["marsrover-4x4"]]
     drawn = (
-        (figure1(experiments["counterexample"]), 2),
+        (figure1(experiments["counterexample"]), 3),
         (figure2(grids), 2),
         (figure2(grids, "paper"), 2),
         (figure3(grids), 2),
@@ -212,6 +213,43 @@ def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
             figure2(read_experiments(store))
     with pytest.raises(ConfigError, match="recorded no sampled probability"):
         figure1(experiments["marsrover-4x4"])
+
+
+def test_figure_1_has_the_average_of_the_last_rounds_and_of_all(experiments):
+    """The first is drawn from the first full window of 50 rounds on, the second from the first checkpoint on."""
+    curves = experiments["counterexample"].curves["every"]
+    recent, so_far, _ = (axes.lines[0] for axes in figure1(experiments["counterexample"]).axes)
+    totals = curves.cumulative[:, :, 1].mean(axis=0)  # every 10 rounds
+    assert np.isnan(recent.get_ydata()[:4]).all()
+    before = np.append(0.0, totals)[:-5]
+    np.testing.assert_allclose(recent.get_ydata()[4:], (totals[4:] - before) / 50)
+    np.testing.assert_allclose(so_far.get_ydata(), totals / curves.rounds)
+
+
+def test_figures_have_the_environments_of_the_paper_side_by_side(experiments):
+    """Three columns; what does not fit, such as the columns of known costs, continues below."""
+    one = experiments["marsrover-4x4"]
+    figure = figure2([dataclasses.replace(one, title=f"grid {k}") for k in range(6)], "paper")
+    places = [axes.get_subplotspec() for axes in figure.axes]
+    assert {(place.rowspan.start, place.colspan.start) for place in places} == {(i, j) for i in range(4) for j in range(3)}
+    assert [axes.get_title().split("\n")[0] for axes in figure.axes[6:9]] == ["grid 3", "grid 4", "grid 5"]
+
+
+def test_the_papers_metric_has_the_deviation_over_runs(experiments):
+    one = experiments["marsrover-4x4"]
+    (measure,) = measures([one], ["paper-regret"])
+    curves = one.curves["psconrl"]
+    values = curves.paper_curve(0, 500)
+    axes = figure2([one], "paper").axes[0]
+    band = axes.collections[0].get_paths()[0].vertices
+    width = np.sqrt(((values - values.mean(axis=0)) ** 2).mean(axis=0))[-1]
+    assert band[band[:, 0] == 2_000][:, 1].max() == pytest.approx(values.mean(axis=0)[-1] + width)
+    found = estimate_of(measure, values[:, -1])
+    assert str(found) == f"{format_number(float(found.mean))} ± {format_number(width)}"
+    assert str(estimate_of(measure, values[:1, -1])) == format_number(float(values[0, -1]))
+    assert window_of(one, curves) == 500
+    assert window_of(dataclasses.replace(one, name="marsrover-4x4 (costs learned)"), curves) == 500
+    assert window_of(dataclasses.replace(one, facts={}), curves) == 100
 
 
 @pytest.mark.usefixtures("no_maps")

@@ -378,8 +378,9 @@ def test_regret_of_the_optimal_policy_is_noise_and_its_strong_regret_nothing():
     assert abs(result.final[1][0]) < 540
     assert (result.worst_violation >= result.violation).all()
     rounds, curves = paper_regret([trace, trace], best, window=5000)
-    assert curves.shape == (rounds.size, 2)
-    assert (np.diff(curves, axis=0) >= 0).all()
+    assert curves.shape == (2, rounds.size, 2)
+    assert (np.diff(curves, axis=1) >= 0).all()
+    assert (curves[:, rounds < 5000] == 0).all()
 
 
 @pytest.mark.statistical

@@ -7,7 +7,14 @@ from psconrl import CMDP, Episode, plan, regret
 from psconrl.learning.agent import Agent
 from psconrl.learning.registry import make_agent
 from psconrl.simulation.model_run import Simulation
-from psconrl.simulation.regret import moving_average, signed_regret, strong_regret, targets
+from psconrl.simulation.regret import (
+    moving_average,
+    paper_curve,
+    positive_sums,
+    signed_regret,
+    strong_regret,
+    targets,
+)
 
 
 class Alternating(Agent):
@@ -61,3 +68,40 @@ def test_the_arithmetic_of_one_run_is_that_of_many():
         assert moved.tolist() == moving_average(many[k, :, 0], rounds, 3).tolist()
     strong = strong_regret([[1.5, 0.0], [0.5, 2.0]], [4, 2], np.array([0.5, 1.0]), np.array([1, 4, 5, 6]))
     assert strong.tolist() == [[1, 0], [4, 0], [4, 1], [4, 2]]
+
+
+def slow_paper_curve(costs, window, aim):
+    """The paper's curve of one run, round by round, from its costs."""
+    curve, total = [], 0.0
+    for t in range(1, len(costs) + 1):
+        if t >= window:
+            total += max(sum(costs[t - window : t]) / window - aim, 0.0)
+        curve.append(total)
+    return curve
+
+
+@pytest.mark.parametrize("window", [1, 3, 7, 40, 41])
+def test_the_papers_curve_is_that_of_a_loop_over_rounds(window):
+    """Exact if every round is a checkpoint; otherwise as if the costs between two checkpoints were their mean."""
+    rng = np.random.default_rng(0)
+    costs, aims = rng.integers(0, 3, size=(4, 40)).astype(float), np.array([0.8, 1.0, 1.2, 5.0])
+    every = np.arange(1, 41)
+    expected = [slow_paper_curve(run, window, aim) for run, aim in zip(costs.tolist(), aims, strict=True)]
+    np.testing.assert_allclose(paper_curve(costs.cumsum(axis=1), every, window, aims), expected, atol=1e-12)
+    for rounds in (np.array([5, 10, 15, 20, 25, 30, 35, 40]), np.array([2, 3, 11, 12, 29, 40]), np.array([40])):
+        lengths = np.diff(rounds, prepend=0)
+        means = np.add.reduceat(costs, rounds - lengths, axis=1) / lengths
+        smooth = np.repeat(means, lengths, axis=1)
+        found = paper_curve(costs.cumsum(axis=1)[:, rounds - 1], rounds, window, aims)
+        expected = np.array([slow_paper_curve(run, window, aim) for run, aim in zip(smooth, aims, strict=True)])
+        np.testing.assert_allclose(found, expected[:, rounds - 1], atol=1e-12)
+
+
+def test_the_positive_part_of_a_line_is_summed_over_whole_rounds():
+    rng = np.random.default_rng(1)
+    first, last, n = rng.normal(size=300), rng.normal(size=300), rng.integers(1, 12, size=300)
+    first[:20], last[10:30] = 0.0, 0.0
+    expected = [
+        sum(max(a + (b - a) * j / k, 0.0) for j in range(1, k + 1)) for a, b, k in zip(first, last, n, strict=True)
+    ]
+    np.testing.assert_allclose(positive_sums(first, last, n), expected, atol=1e-12)

@@ -239,9 +239,14 @@ def test_regret_and_violation_by_hand():
 
 
 def test_the_paper_s_metric_by_hand():
-    """Windows of two rounds: averages 10, 10, 9 and 5 of the objective, above 7.5 by 2.5, 2.5, 1.5 and nothing."""
-    trace = trace_of([1, 2, 3, 4], [[10, 0], [20, 0], [28, 0], [30, 4]])
-    rounds, curves = paper_regret([trace], plan(CHOICE), window=2)
+    """Windows of two rounds: the objective's averages 10, 9 and 5 are above 7.5 by 2.5, 1.5 and nothing.
+
+    In the second run they are 4, 6 and 10. The average over both runs, 7.5 at most in the first two windows, would give
+    nothing there.
+    """
+    first = trace_of([1, 2, 3, 4], [[10, 0], [20, 0], [28, 0], [30, 4]])
+    second = trace_of([1, 2, 3, 4], [[5, 0], [8, 0], [17, 0], [28, 0]])
+    rounds, curves = paper_regret([first, second], plan(CHOICE), window=2)
     assert rounds.tolist() == [1, 2, 3, 4]
-    assert curves[:, 0] == pytest.approx([2.5, 5.0, 6.5, 6.5])
-    assert curves[:, 1] == pytest.approx([0.0, 0.0, 0.0, 1.5])
+    assert curves[:, :, 0] == pytest.approx(np.array([[0, 2.5, 4.0, 4.0], [0, 0, 0, 2.5]]))
+    assert curves[:, :, 1] == pytest.approx(np.array([[0, 0, 0, 1.5], [0, 0, 0, 0]]))

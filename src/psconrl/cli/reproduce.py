@@ -24,7 +24,7 @@ from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.job import Job
-from psconrl.experiment.spec import Spec
+from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, LEARNED, Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import need_matplotlib
@@ -35,11 +35,13 @@ from psconrl.report.number_format import format_number
 
 TITLE = "Posterior sampling in average-reward constrained MDPs"
 GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
+# The columns of figures 2 and 3: the paper's setting, in which agents learn the costs, then known costs.
+COLUMNS_OF_GRIDS = tuple(f"{grid}{COSTS_SUFFIX[costs]}" for costs in (LEARNED, KNOWN) for grid in GRIDS)
 # What to draw: the shipped spec and the experiments it needs; None for all.
 PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
     "figure1": ("paper", ("counterexample",)),
-    "figure2": ("paper", GRIDS),
-    "figure3": ("paper", GRIDS),
+    "figure2": ("paper", COLUMNS_OF_GRIDS),
+    "figure3": ("paper", COLUMNS_OF_GRIDS),
     "theory": ("theory", None),
 }
 
@@ -59,7 +61,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
     type=click.Choice(["signed", "paper"]),
     default="signed",
     show_default=True,
-    help="For figure 2: signed, or the paper's smoothed metric.",
+    help="For figure 2: signed, or the paper's metric, which adds up the excess of each run's moving average.",
 )
 @workers_option
 @executor_option
@@ -67,6 +69,8 @@ def reproduce_command(
     what: str, quick: bool, agents: str | None, out: str | None, metric: str, workers: int | None, executor: str
 ) -> None:
     """Run the paper's experiments with all agents, draw its figures, and write a page.
+
+    Figures 2 and 3 have every environment twice: with costs that agents learn, as in the paper, and with known costs.
 
     You can stop it at any time; the same command continues. figure2 --agents all,mine.py:MyAgent draws figure 2 with
     your own agent, leaderboard --agents all,mine.py:MyAgent ranks it.
@@ -168,7 +172,7 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
 
     with Store(results) as store:
         experiments = {e.name: e for e in read_experiments(store) if e.curves}
-    grids = [experiments[name] for name in GRIDS if name in experiments]
+    grids = [experiments[name] for name in COLUMNS_OF_GRIDS if name in experiments]
     theory = {job.experiment for job in shipped_spec("theory").jobs()}
     figures = {}
     if "figure1" in chosen and "counterexample" in experiments:
@@ -177,7 +181,7 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
         figures["figure2" if metric == "signed" else "figure2-paper-metric"] = figure2(grids, metric)
     if "figure3" in chosen and grids:
         figures["figure3"] = figure3(grids)
-        for name, cmdp in ((e.name, e.model) for e in grids):
+        for name, cmdp in {e.facts["env"]: e.model for e in grids}.items():
             if cmdp is not None:
                 figures[f"map-{name}"] = policy_figure(cmdp, plan(cmdp), name)
     if "theory" in chosen:

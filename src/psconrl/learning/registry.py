@@ -164,7 +164,6 @@ CLASSES: dict[str, type[Agent]] = {recipe.cls.name: recipe.cls for recipe in TAB
 VARIANTS = {
     "resampling-psconrl": "PSConRL, resampling",
     "resampling-cmdp-psrl": "CMDP-PSRL, resampling",
-    "psconrl-learning-costs": "PSConRL, learning costs",
     "psconrl-covered": "PSConRL, covered by theory",
     "psconrl-same-prior": "PSConRL, covered by theory, same prior",
     "triple-qa-each": "Triple-QA, separate hats",

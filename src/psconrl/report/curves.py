@@ -59,13 +59,14 @@ class Curves:
         return np.asarray(self.cumulative[:, :, i] / self.rounds)
 
     def moving_average(self, i: int, window: int) -> Floats:
-        """Average of cost i over the last ``window`` rounds, (runs, n)."""
-        return moving_average(self.cumulative[:, :, i], self.rounds, window)
+        """Average of cost i over the last ``window`` rounds, (runs, n); nan before the first full window."""
+        averages = moving_average(self.cumulative[:, :, i], self.rounds, window)
+        return np.where(self.rounds >= window, averages, np.nan)
 
     def paper_curve(self, i: int, window: int) -> Floats:
-        """Curve (n,) of the paper's figures: cumulative excess of the runs' moving average over the target."""
-        target = float(self.optimum.mean()) if i == 0 else float(self.thresholds[0, i - 1])
-        return paper_curve(self.moving_average(i, window).mean(axis=0), target, self.rounds)
+        """Curves (runs, n) of the paper's figures: cumulative excess of a run's moving average over its target."""
+        aims = targets(self.optimum, self.thresholds)[:, i]
+        return paper_curve(self.cumulative[:, :, i], self.rounds, window, aims)
 
 
 @dataclass(frozen=True, eq=False)

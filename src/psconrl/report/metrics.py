@@ -11,8 +11,8 @@ from psconrl.escaping import quoted
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.priced_regret import penalised_regret, regret_at_prices
 
-# Windows of the paper's moving averages, in rounds.
-WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 10_000}
+# Windows of the paper's moving averages, in rounds, by environment.
+WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 9_000}
 
 UNKNOWN = "A dash: not evaluated for this agent."
 
@@ -28,12 +28,13 @@ class Metric:
     of_limits: bool = False  # one for every constraint, or a single one
     needs: str = ""  # what the results must have: optimum, prices, or strong, which some agents may lack
     cumulative: bool = True  # sums over rounds, where zero means no loss
+    deviation: bool = False  # shown with the standard deviation over runs, in place of an interval of the mean
 
 
 def window_of(experiment: Experiment, curves: Curves) -> int:
     """Return the window of the paper's moving average in an experiment; elsewhere a twentieth of the run."""
     last = int(curves.rounds[-1])
-    return min(WINDOWS.get(experiment.name, last // 20), last)
+    return min(WINDOWS.get(experiment.facts.get("env", ""), max(last // 20, 1)), last)
 
 
 def _objective(experiment: Experiment, curves: Curves, _: int) -> Floats:
@@ -55,10 +56,10 @@ METRICS = {
     "strong-violation": Metric("strong violation", lambda e, c, i: c.strong[:, :, i], of_limits=True, needs="strong"),
     "largest-excess": Metric("largest running excess", lambda e, c, i: c.largest_excess[:, :, i], of_limits=True),
     "paper-regret": Metric(
-        "regret, paper's metric", lambda e, c, i: c.paper_curve(0, window_of(e, c))[None], needs="optimum"
+        "regret, paper's metric", lambda e, c, i: c.paper_curve(0, window_of(e, c)), needs="optimum", deviation=True
     ),
     "paper-violation": Metric(
-        "violation, paper's metric", lambda e, c, i: c.paper_curve(i, window_of(e, c))[None], of_limits=True
+        "violation, paper's metric", lambda e, c, i: c.paper_curve(i, window_of(e, c)), of_limits=True, deviation=True
     ),
 }
 

@@ -1,6 +1,6 @@
 """Figures for print: panels of curves, one for every experiment and measure, of an exact width.
 
-Curves are means over runs with 95% bootstrap bands. A curve that leaves the axes is cut off, and a note above the axes
+Curves are means over runs with 95% bootstrap bands, in the paper's metric with the standard deviation. A curve that leaves the axes is cut off, and a note above the axes
 says where it ends.
 """
 
@@ -8,6 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from psconrl.errors import ConfigError
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
 from psconrl.report.number_format import format_number
-from psconrl.report.statistics import mean_interval
+from psconrl.report.statistics import MeanInterval, estimate_of, mean_interval
 from psconrl.report.style import GREY
 
 NARROWEST = 1.45  # inches, the least width of a panel: with less, experiments are placed below one another
@@ -45,6 +46,7 @@ class Row:
     clip: bool = False  # cut off outlying curves and draw the zero line
     applies: Callable[[Experiment], bool] = lambda e: True
     known: Callable[[Experiment, Curves], bool] = lambda e, c: True  # whether an agent has these values
+    estimate: Callable[[Floats], MeanInterval] = mean_interval  # the mean over runs and its band
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ class Sizes:
 
 def rows_of(measured: Sequence[Measure]) -> list[Row]:
     """Return the rows of a figure for the given measures."""
-    return [Row(m.title, m.values, _levels(m), m.metric.cumulative, m.applies_to, m.known_of) for m in measured]
+    return [
+        Row(m.title, m.values, _levels(m), m.metric.cumulative, m.applies_to, m.known_of, partial(estimate_of, m))
+        for m in measured
+    ]
 
 
 def _levels(measure: Measure) -> Callable[[Experiment], list[Line]]:
@@ -74,17 +79,21 @@ def _levels(measure: Measure) -> Callable[[Experiment], list[Line]]:
     return lines
 
 
-def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], width: float | None = None) -> Figure:
+def panel_figure(
+    experiments: Sequence[Experiment], rows: Sequence[Row], width: float | None = None, across: int | None = None
+) -> Figure:
     """Draw a row of panels for each measure and a column for each experiment; ``width`` in inches is exact.
 
-    Experiments that do not fit side by side continue below. A single experiment has its measures side by side.
+    Experiments beyond ``across``, or that do not fit side by side, continue below. A single experiment has its
+    measures side by side.
     """
     experiments = [e for e in experiments if e.curves]
     if not experiments or not rows:
         raise ConfigError("there is nothing to draw: no finished runs")
-    width = 3.6 * len(experiments) + 0.6 if width is None else width
+    width = 3.6 * min(len(experiments), across or len(experiments)) + 0.6 if width is None else width
     sizes = Sizes(8, 7, 6) if width <= WIDEST_PRINT else Sizes(10, 9, 7)
-    grid = _arranged(experiments, rows, across=max(1, int(width / NARROWEST)))
+    fitting = max(1, int(width / NARROWEST))
+    grid = _arranged(experiments, rows, min(fitting, across or fitting))
     wide = width / len(grid[0])
     tall = float(np.clip(0.75 * wide, 1.5, 2.9))
     legend = list(dict.fromkeys((c.title, c.look) for e in experiments for c in e.curves.values()))
@@ -160,7 +169,7 @@ def _last_of(experiment: Experiment, rows: Sequence[Row]) -> Row | None:
 def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> float:
     """Draw a panel and return the height of the notes above it, in points."""
     shown = [c for c in experiment.curves.values() if row.known(experiment, c)]
-    means = [(c.title, band(axes, c, row.values(experiment, c))) for c in shown]
+    means = [(c.title, band(axes, c, row.estimate(row.values(experiment, c)))) for c in shown]
     if missing := [c.title for c in experiment.curves.values() if c not in shown]:
         note = _wrapped(f"not known: {', '.join(missing)}", 0.6 * wide, sizes.note)
         axes.text(
@@ -187,9 +196,8 @@ def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: floa
     return above
 
 
-def band(axes: Axes, curves: Curves, values: Floats) -> Floats:
-    """Draw the mean over runs with its interval and return the mean."""
-    estimate = mean_interval(values)
+def band(axes: Axes, curves: Curves, estimate: MeanInterval) -> Floats:
+    """Draw the mean over runs with its band and return the mean."""
     axes.plot(curves.rounds, estimate.mean, lw=1.5, label=plain(curves.title), **curves.look.line)
     axes.fill_between(curves.rounds, estimate.low, estimate.high, color=curves.look.colour, alpha=0.18, lw=0)
     return estimate.mean

@@ -1,7 +1,8 @@
 """The paper's figures in the paper's layout, from a results file.
 
 By default they show signed cumulative regret and violation, mean over runs with a 95% bootstrap band.
-``metric="paper"`` draws the paper's smoothed, one-sided curves instead, only for comparison with its figures.
+``metric="paper"`` draws the paper's smoothed, one-sided curves instead, with the standard deviation over runs, only for
+comparison with its figures. Environments that do not fit into three columns continue below.
 """
 
 from collections.abc import Sequence
@@ -14,27 +15,37 @@ from psconrl.escaping import quoted
 from psconrl.report.curves import Experiment
 from psconrl.report.metrics import measures, window_of
 from psconrl.report.panels import Line, Row, band, panel_figure, rows_of, tidy
+from psconrl.report.statistics import mean_interval
 
 METRICS = {"signed": ("regret", "violation"), "paper": ("paper-regret", "paper-violation")}
+ENVIRONMENTS_ACROSS = 3  # columns of figures 2 and 3, one for each environment of the paper
+COUNTEREXAMPLE_WINDOW = 50  # rounds of the average cost in figure 1
 
 
 def figure1(experiment: Experiment) -> Figure:
-    """Draw the counterexample: average cost against its threshold, and the sampled theta."""
+    """Draw the counterexample: average cost of the last rounds and of all so far, and the sampled theta.
+
+    The paper shows the average over the last 50 rounds.
+    """
     if not all(curves.probe.size for curves in experiment.curves.values()):
         raise ConfigError(f"experiment {quoted(experiment.name)} recorded no sampled probability (probe = [...])")
-    figure = Figure(figsize=(8.2, 3.2))
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(12.3, 3.2))
+    recent, so_far, sampled = figure.subplots(1, 3)
     for curves in experiment.curves.values():
-        band(left, curves, curves.average(1))
-        band(right, curves, curves.probe)
-    thresholds = next(iter(experiment.curves.values())).thresholds
-    left.axhline(thresholds[0, 0], color="black", lw=0.9, ls=":", label=f"threshold {thresholds[0, 0]:g}")
+        band(recent, curves, mean_interval(curves.moving_average(1, COUNTEREXAMPLE_WINDOW)))
+        band(so_far, curves, mean_interval(curves.average(1)))
+        band(sampled, curves, mean_interval(curves.probe))
+    threshold = next(iter(experiment.curves.values())).thresholds[0, 0]
+    for axes in (recent, so_far):
+        axes.axhline(threshold, color="black", lw=0.9, ls=":", label=f"threshold {threshold:g}")
+        axes.set(xlabel="round", ylabel="average cost", ylim=(0, 1.05))
     if experiment.model is not None:
         theta = float(experiment.model.transition.toarray()[1, 1])
-        right.axhline(theta, color="black", lw=0.9, ls=":", label=rf"true $\theta$ = {theta:g}")
-    left.set(xlabel="round", ylabel="average cost", title="average cost so far")
-    right.set(xlabel="round", ylabel=r"sampled $\theta$", title=r"sampled $\theta$", ylim=(0.3, 1))
-    for axes in (left, right):
+        sampled.axhline(theta, color="black", lw=0.9, ls=":", label=rf"true $\theta$ = {theta:g}")
+    recent.set_title(f"average cost, last {COUNTEREXAMPLE_WINDOW} rounds")
+    so_far.set_title("average cost so far")
+    sampled.set(xlabel="round", ylabel=r"sampled $\theta$", title=r"sampled $\theta$", ylim=(0.3, 1))
+    for axes in (recent, so_far, sampled):
         tidy(axes)
         axes.legend(fontsize=8)
     figure.tight_layout()
@@ -46,17 +57,20 @@ def figure2(experiments: Sequence[Experiment], metric: str = "signed") -> Figure
     if metric not in METRICS:
         raise ConfigError(f"metric must be one of {', '.join(METRICS)}; got {quoted(metric)}")
     _check(experiments)
-    return panel_figure(experiments, rows_of(measures(experiments, METRICS[metric])))
+    return panel_figure(experiments, rows_of(measures(experiments, METRICS[metric])), across=ENVIRONMENTS_ACROSS)
 
 
 def figure3(experiments: Sequence[Experiment]) -> Figure:
-    """Draw average reward above, with the optimal, safe and fast lines, and the average constrained cost below."""
+    """Draw average reward above, with the optimal, safe and fast lines, and the average constrained cost below.
+
+    Averages are those of the last rounds, as in the paper, and begin where the first window is full.
+    """
     _check(experiments)
     rows = [
         Row("average reward (1 - cost)", lambda e, c: 1.0 - c.moving_average(0, window_of(e, c)), _rewards),
         Row("average constrained cost", lambda e, c: c.moving_average(1, window_of(e, c)), _limits),
     ]
-    return panel_figure(experiments, rows)
+    return panel_figure(experiments, rows, across=ENVIRONMENTS_ACROSS)
 
 
 def _rewards(experiment: Experiment) -> list[Line]:

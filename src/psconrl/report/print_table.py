@@ -15,6 +15,7 @@ from psconrl.report.statistics import MeanInterval, final
 
 FORMATS = ("latex", "markdown", "csv")
 NOTE = "Mean and 95% bootstrap interval over runs, after the last round."
+NOTE_ON_DEVIATIONS = "In the paper's metric, mean and standard deviation over runs."
 
 
 def print_table(experiments: Sequence[Experiment], measured: Sequence[Measure], form: str) -> str:
@@ -35,7 +36,9 @@ def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[
 def _note(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
     """Return the note on the numbers, and on dashes if the table has any."""
     pairs = [(m, e, c) for m in measured for e in experiments if m.applies_to(e) for c in e.curves.values()]
-    return NOTE if all(m.known_of(e, c) for m, e, c in pairs) else f"{NOTE} {UNKNOWN}"
+    deviations = any(m.metric.deviation for m in measured)
+    lacking = not all(m.known_of(e, c) for m, e, c in pairs)
+    return " ".join([NOTE, *([NOTE_ON_DEVIATIONS] if deviations else []), *([UNKNOWN] if lacking else [])])
 
 
 def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
@@ -54,8 +57,8 @@ def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> st
 
 
 def _in_text(numbers: str) -> str:
-    """Replace hyphens by minus signs."""
-    return re.sub(r"(?<!e)-", "$-$", numbers)
+    """Replace hyphens by minus signs, and write a standard deviation as a formula."""
+    return re.sub(r"(?<!e)-", "$-$", numbers).replace("±", r"$\pm$")
 
 
 def _markdown(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:

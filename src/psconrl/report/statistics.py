@@ -1,7 +1,8 @@
 """Means, intervals and comparisons over runs.
 
 Intervals are percentile bootstraps over runs. They assume nothing about the distribution, but are too narrow with fewer
-than ten runs. The resampling is seeded, so the same results give the same report. Verdicts between agents come from
+than ten runs. The resampling is seeded, so the same results give the same report. Metrics of the paper have the
+standard deviation over runs instead, as in its figures. Verdicts between agents come from
 paired t-tests, corrected for the number of pairs (Bonferroni), and are not given for fewer than ten runs.
 """
 
@@ -45,6 +46,19 @@ class MeanInterval:
         return not (np.isnan(self.low) or np.isnan(self.high))
 
 
+class MeanDeviation(MeanInterval):
+    """A mean with the standard deviation over runs, below and above it."""
+
+    def __str__(self) -> str:
+        """Format the estimate as in a table.
+
+        >>> str(mean_deviation(np.array([2.0, 4.0])))
+        '3 ± 1'
+        """
+        mean, deviation = (format_number(float(x)) for x in (self.mean, self.high - self.mean))
+        return f"{mean} ± {deviation}" if self.has_interval else mean
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Difference of a final quantity between two agents, over runs paired by their environment seed."""
@@ -70,6 +84,18 @@ def mean_interval(values: Floats) -> MeanInterval:
     return MeanInterval(mean, *interval(np.tensordot(resample_weights(runs), values, axes=1)))
 
 
+def mean_deviation(values: Floats) -> MeanDeviation:
+    """Return the mean over the first axis, the n runs, with their standard deviation: the root of the sum over n."""
+    mean = values.mean(axis=0)
+    deviation = values.std(axis=0) if len(values) > 1 else np.full_like(mean, np.nan)
+    return MeanDeviation(mean, mean - deviation, mean + deviation)
+
+
+def estimate_of(measure: Measure, values: Floats) -> MeanInterval:
+    """Return the mean over runs with what is shown beside it in this measure: an interval or the deviation."""
+    return mean_deviation(values) if measure.metric.deviation else mean_interval(values)
+
+
 def interval(resampled: Floats) -> tuple[Floats, Floats]:
     """Return the central 95% interval of resamples (the first axis)."""
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
@@ -91,7 +117,7 @@ def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) ->
 
 def final(measure: Measure, experiment: Experiment, curves: Curves) -> MeanInterval:
     """Return a measure after the last round."""
-    return mean_interval(measure.values(experiment, curves)[:, -1])
+    return estimate_of(measure, measure.values(experiment, curves)[:, -1])
 
 
 def without_interval(mean: float) -> MeanInterval:

@@ -39,7 +39,6 @@ class Look:
 UNKNOWN = Look(GREY, LONG)
 LOOKS = {
     "psconrl": Look(BLUE, SOLID),
-    "psconrl-learning-costs": Look(ORANGE, LONG),
     "psconrl-paper": Look(GREEN, SHORT),
     "psconrl-plain": Look(PURPLE, LONG_SHORT),
     "psconrl-repaying": Look(PURPLE, SOLID),

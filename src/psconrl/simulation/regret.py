@@ -93,7 +93,7 @@ def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints
         _need_same_model(trace, plan)
     totals = np.array([trace.cumulative for trace in traces])
     aims = targets(plan.costs[0], traces[0].thresholds)
-    curves = [paper_curve(totals[:, :, i], rounds, window, float(aim)) for i, aim in enumerate(aims)]
+    curves = [paper_curve(totals[:, :, i], rounds, window, aim) for i, aim in enumerate(aims)]
     return rounds, np.stack(curves, axis=-1)
 
 
@@ -162,8 +162,8 @@ def moving_average(totals: Floats, rounds: Ints, window: int) -> Floats:
     return np.asarray((totals - before) / (rounds - lag))
 
 
-def paper_curve(totals: Floats, rounds: Ints, window: int, aim: float) -> Floats:
-    r"""Return the paper's curves (..., n) of runs with cumulative costs ``totals`` (..., n) after ``rounds``.
+def paper_curve(totals: Floats, rounds: Ints, window: int, aim: ArrayLike) -> Floats:
+    r"""Return the paper's curves (..., n) of runs with cumulative costs ``totals`` (..., n) and aims (...).
 
     .. math:: \sum_{t = w}^{T} \Big[ \frac{1}{w} \sum_{u = t - w + 1}^{t} c(s_u, a_u) - \text{aim} \Big]_+
 
@@ -176,7 +176,7 @@ def paper_curve(totals: Floats, rounds: Ints, window: int, aim: float) -> Floats
     grid = grid[(grid >= window) & (grid <= rounds[-1])]
     known, ends = np.append(0, rounds), np.stack([grid, grid - window])
     sums = np.array([np.interp(ends, known, np.append(0.0, row)) for row in totals.reshape(-1, rounds.size)])
-    excess = (sums[:, 0] - sums[:, 1]) / window - aim
+    excess = (sums[:, 0] - sums[:, 1]) / window - np.broadcast_to(aim, totals.shape[:-1]).reshape(-1, 1)
     parts = positive_sums(excess[:, :-1], excess[:, 1:], np.diff(grid))
     curve = np.cumsum(np.column_stack([np.zeros(len(sums)), np.maximum(excess[:, 0], 0.0), parts]), axis=1)
     return np.asarray(curve[:, np.searchsorted(grid, rounds, side="right")]).reshape(totals.shape)
