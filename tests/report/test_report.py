@@ -231,7 +231,9 @@ def test_figures_have_the_environments_of_the_paper_side_by_side(experiments):
     one = experiments["marsrover-4x4"]
     figure = figure2([dataclasses.replace(one, title=f"grid {k}") for k in range(6)], "paper")
     places = [axes.get_subplotspec() for axes in figure.axes]
-    assert {(place.rowspan.start, place.colspan.start) for place in places} == {(i, j) for i in range(4) for j in range(3)}
+    assert {(place.rowspan.start, place.colspan.start) for place in places} == {
+        (i, j) for i in range(4) for j in range(3)
+    }
     assert [axes.get_title().split("\n")[0] for axes in figure.axes[6:9]] == ["grid 3", "grid 4", "grid 5"]
 
 

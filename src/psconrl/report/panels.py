@@ -1,7 +1,7 @@
 """Figures for print: panels of curves, one for every experiment and measure, of an exact width.
 
-Curves are means over runs with 95% bootstrap bands, in the paper's metric with the standard deviation. A curve that leaves the axes is cut off, and a note above the axes
-says where it ends.
+Curves are means over runs with 95% bootstrap bands, in the paper's metric with the standard deviation. A curve that
+leaves the axes is cut off, and a note above the axes says where it ends.
 """
 
 import textwrap
