@@ -48,7 +48,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 
 @click.command("reproduce")
 @click.argument("what", type=click.Choice([*PARTS, *BOARDS, "all"]), default="all")
-@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons, fewer agents: a minute or two.")
+@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons, fewer agents: two to three minutes.")
 @click.option(
     "--agents",
     metavar="A,B",
