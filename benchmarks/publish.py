@@ -14,6 +14,7 @@ from psconrl.cli.reproduce import COLUMNS_OF_GRIDS
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import title_of
 from psconrl.planning.planner import plan
+from psconrl.report.claims_table import claims_markdown, claims_table
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.metrics import measures
 from psconrl.report.number_format import format_number
@@ -86,6 +87,7 @@ def main() -> None:
         if experiment in grids:
             parts += [NOTE_ON_METRIC.format(paper_round(experiment)), markdown(paper_table(experiment)) + "\n"]
         parts.append(markdown(growth_table(experiment)) + "\n")
+    parts += map(claims_markdown, claims_table(list(experiments.values())))
     parts.append("## Theory\n\nStrong regret: by exact evaluation of every policy played, positive parts only.\n")
     header = [
         "experiment",

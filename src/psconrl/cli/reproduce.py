@@ -28,6 +28,7 @@ from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, LEARNED, Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import need_matplotlib
+from psconrl.files import write_atomically
 from psconrl.markov.hitting_times import diameter
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.planner import plan
@@ -112,6 +113,7 @@ def _reproduce_paper(
         _say_what_is_short(results, dict.fromkeys(PARTS[part][0] for part in chosen))
     if "theory" in chosen:
         _print_bounds(results)
+    _print_claims(results, folder / "claims.md", chosen, quick)
     formats = ("png",) if quick and what == "all" else ("png", "svg", "pdf")  # a quick look needs no print formats
     for path in _draw(results, folder, chosen, metric, formats):
         console().print(Text(f"Picture: {path}"))
@@ -190,6 +192,21 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
         for suffix in formats:
             write_figure(figure, folder / f"{name}.{suffix}")
     return [folder / f"{name}.png" for name in figures]
+
+
+def _print_claims(results: Path, path: Path, chosen: Sequence[str], quick: bool) -> None:
+    """Print the verdicts on the paper's claims about the chosen figures, and write them as Markdown."""
+    from psconrl.report.claims_table import SHORT_RUNS, claims_markdown, claims_table
+    from psconrl.report.curves import read_experiments
+
+    remark = SHORT_RUNS if quick else ""
+    with Store(results) as store:
+        tables = claims_table(read_experiments(store), chosen)
+    for found in tables:
+        show_table(found | {"note": f"{found['note']} {remark}".strip()})
+        text = claims_markdown(found, remark)
+        write_atomically(path, lambda f, text=text: f.write(text.encode()), ConfigError)
+        console().print(Text(f"Claims: {path}"))
 
 
 def _print_bounds(results: Path) -> None:

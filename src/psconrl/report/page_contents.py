@@ -13,6 +13,7 @@ from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import has_matplotlib
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
+from psconrl.report.claims_table import claims_table
 from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.growth import NEGLIGIBLE_REGRET
 from psconrl.report.metrics import available, unit_of
@@ -79,7 +80,11 @@ def _build(store: Store) -> dict[str, Any]:
         "caveats": list(CAVEATS),
         "opens": _first_grid(experiments),
         "experiments": [_experiment(e) | {"group": heading} for heading, e in grouped],
-        "tables": [*bounds_table(experiments), *failures_table(experiments)],
+        "tables": [
+            *claims_table([e for heading, e in grouped if heading == HEADINGS["paper"]]),
+            *bounds_table(experiments),
+            *failures_table(experiments),
+        ],
         "provenance": _provenance(store),
     }
 
