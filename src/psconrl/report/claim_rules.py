@@ -22,7 +22,6 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 from scipy.stats import t as student
 
 from psconrl.arrays import Floats
@@ -65,6 +64,7 @@ class FigureValue:
 def mean_of_runs(values: Floats) -> MeanOfRuns:
     """Return the mean of the values of runs.
 
+    >>> import numpy as np
     >>> mean_of_runs(np.array([1.0, 2.0, 3.0]))
     MeanOfRuns(mean=2.0, deviation=1.0, runs=3)
     """

@@ -20,7 +20,7 @@ from psconrl.report.claim_rules import (
 )
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.number_format import format_number
-from psconrl.report.paper_claims import CLAIMS, COMPARISONS, ENDS, Claim, Player, RangeRule
+from psconrl.report.paper_claims import CLAIMS, COMPARISONS, ENDS, Claim, AgentRuns, RangeRule
 from psconrl.report.print_table import markdown_table
 
 TITLE = "The paper's claims"
@@ -83,7 +83,7 @@ def _row(claim: Claim, found: Mapping[str, Experiment]) -> list[str]:
     return [claim.figure.replace("figure", "figure "), claim.text.format(*titles), claim.in_paper, here, verdict]
 
 
-def _judged(claim: Claim, players: Sequence[tuple[Experiment, Curves | None, Player]]) -> tuple[str, str]:
+def _judged(claim: Claim, players: Sequence[tuple[Experiment, Curves | None, AgentRuns]]) -> tuple[str, str]:
     """Return what was measured, and the verdict."""
     means = []
     for experiment, curves, player in players:

@@ -46,7 +46,7 @@ CLOSE_TO_OPTIMUM = 0.1  # of the distance between the optimal and the safe polic
 Measured = Callable[[Experiment, Curves], Floats]  # a value for each run
 
 
-class Player(NamedTuple):
+class AgentRuns(NamedTuple):
     """The runs of an agent in an environment."""
 
     environment: str
@@ -67,7 +67,7 @@ class Claim:
     figure: str  # as in psconrl reproduce
     text: str  # {0} and {1} stand for the agents
     in_paper: str
-    players: tuple[Player, ...]  # one, or two to compare
+    players: tuple[AgentRuns, ...]  # one, or two to compare
     measured: Measured
     rule: RangeRule | FigureValue
 
@@ -146,9 +146,9 @@ def _planning_seconds(e: Experiment, c: Curves) -> Floats:
 
 
 def _figure1_claims() -> list[Claim]:
-    ours, theirs = (Player(EXAMPLE, label) for label in ("resampling-psconrl", "resampling-cmdp-psrl"))
+    ours, theirs = (AgentRuns(EXAMPLE, label) for label in ("resampling-psconrl", "resampling-cmdp-psrl"))
 
-    def claim(player: Player, text: str, in_paper: str, measured: Measured, rule: RangeRule | FigureValue) -> Claim:
+    def claim(player: AgentRuns, text: str, in_paper: str, measured: Measured, rule: RangeRule | FigureValue) -> Claim:
         return Claim("figure1", text, in_paper, (player,), measured, rule)
 
     cost, theta = "average cost in rounds 1,001 to 1,500: {0}", "mean sampled theta in rounds 1,001 to 1,500: {0}"
@@ -221,13 +221,13 @@ def _values(figure: str) -> list[Claim]:
     for environment, i, label, value in FIGURE2_VALUES if figure == "figure2" else FIGURE3_VALUES:
         measured = _figure2(environment, i) if figure == "figure2" else _window_average(environment, i)
         for version in _versions(environment) if label == VERSIONS[0] else (label,):
-            player = (Player(environment, version),)
+            player = (AgentRuns(environment, version),)
             text = f"{environment}, {names[i]} at the end: {{0}}"
             claims.append(Claim(figure, text, f"about {value.mean:,g}", player, measured, value))
     return claims
 
 
-def _less(figure: str, text: str, players: tuple[Player, Player], measured: Measured, high: float = 0.0) -> Claim:
+def _less(figure: str, text: str, players: tuple[AgentRuns, AgentRuns], measured: Measured, high: float = 0.0) -> Claim:
     in_paper = "yes" if high == 0 else f"at most {high:g} more"
     return Claim(figure, text, in_paper, players, measured, RangeRule(high=high))
 
@@ -236,20 +236,20 @@ def _figure2_claims() -> list[Claim]:
     claims = []
     for environment in (SMALL_GRID, LARGE_GRID, BOX):
         for version in _versions(environment):
-            player = Player(environment, version)
+            player = AgentRuns(environment, version)
             rivals = ("c-ucrl", "ucrl-cmdp", "fha") if environment != BOX else ("c-ucrl",)
             claims += [
                 _less(
                     "figure2",
                     f"{environment}: {{0}} has less regret than {{1}}",
-                    (player, Player(environment, rival)),
+                    (player, AgentRuns(environment, rival)),
                     _figure2(environment, 0),
                 )
                 for rival in rivals
             ]
             if environment != BOX:
                 text = f"{environment}: violation of {{0}} is comparable with that of {{1}}"
-                pair = (player, Player(environment, "c-ucrl"))
+                pair = (player, AgentRuns(environment, "c-ucrl"))
                 claims.append(_less("figure2", text, pair, _figure2(environment, 1), COMPARABLE))
     for version in _versions(BOX):
         for grid in (SMALL_GRID, LARGE_GRID):
@@ -259,7 +259,7 @@ def _figure2_claims() -> list[Claim]:
                     "figure2",
                     costlier,
                     "less than 0",
-                    (Player(grid, version), Player(BOX, version)),
+                    (AgentRuns(grid, version), AgentRuns(BOX, version)),
                     lambda e, c: _figure2(short(e.name), 0)(e, c),
                     RangeRule(high=0.0),
                 )
@@ -269,7 +269,7 @@ def _figure2_claims() -> list[Claim]:
             "figure2",
             f"{BOX}: {{0}} has near-linear regret (second half relative to the first)",
             ".74 or more",
-            (Player(BOX, "c-ucrl"),),
+            (AgentRuns(BOX, "c-ucrl"),),
             _second_half(BOX),
             RangeRule(low=NEAR_LINEAR),
         )
@@ -278,7 +278,7 @@ def _figure2_claims() -> list[Claim]:
         _less(
             "figure2",
             f"{SMALL_GRID}: {{0}} plans for a shorter time than {{1}} (seconds per run)",
-            (Player(SMALL_GRID, VERSIONS[0]), Player(SMALL_GRID, rival)),
+            (AgentRuns(SMALL_GRID, VERSIONS[0]), AgentRuns(SMALL_GRID, rival)),
             _planning_seconds,
         )
         for rival in ("ucrl-cmdp", "fha")
@@ -291,7 +291,7 @@ def _figure3_claims() -> list[Claim]:
     converged = RangeRule(-CLOSE_TO_OPTIMUM, CLOSE_TO_OPTIMUM)
     for environment in (SMALL_GRID, LARGE_GRID):
         for label in (*_versions(environment), "c-ucrl", "ucrl-cmdp", "fha"):
-            player = (Player(environment, label),)
+            player = (AgentRuns(environment, label),)
             text = f"{environment}: {{0}} converges to the optimum (distance, of which the safe policy has 1)"
             claims.append(Claim("figure3", text, "within .1", player, _relative_loss(environment), converged))
             kept = f"{environment}: {{0}} satisfies the constraint in the long run (relative excess)"
@@ -303,14 +303,14 @@ def _figure3_claims() -> list[Claim]:
             "figure3",
             stuck,
             ".1 or more",
-            (Player(BOX, "c-ucrl"),),
+            (AgentRuns(BOX, "c-ucrl"),),
             _relative_loss(BOX),
             RangeRule(low=CLOSE_TO_OPTIMUM),
         )
     )
     quick = f"{BOX}: {{0}} converges in a quarter of the run (distance, of which the safe policy has 1)"
     claims += [
-        Claim("figure3", quick, "within .1", (Player(BOX, version),), _relative_loss(BOX, 0.25), converged)
+        Claim("figure3", quick, "within .1", (AgentRuns(BOX, version),), _relative_loss(BOX, 0.25), converged)
         for version in _versions(BOX)
     ]
     return claims  # fmt: skip
