@@ -10,8 +10,9 @@ Words of the paper become numbers as follows.
 - *Satisfies the constraint*: the average is at most 5% above the threshold. *Severely violates*: it is at least 10%
   above.
 - *Learns theta*: the samples of the last 500 rounds average to the true value within .02.
-- *Comparable violation*: at most 38 above that of the other agent, the larger of the two differences that the paper
-  calls comparable (65 and 29 on 4x4, 250 and 212 on 8x8).
+- *Comparable violation*: at most 76 above that of the other agent, which is twice the larger of the two differences
+  that the paper calls comparable (65 and 29 on 4x4, 250 and 212 on 8x8). The paper's other agents are 200 to 2,000
+  above.
 - *Near-linear regret*: the second half of the run adds at least .74 times what the first half does, as a regret that
   grows like T to the power of .8 would.
 - *Converges to the optimum*: the average over the last window is within a tenth of the distance between the optimal
@@ -39,7 +40,7 @@ LATE = 500  # the last rounds of figure 1, over which its curves are level
 VERSIONS = ("psconrl-paper", "psconrl-published", "psconrl-published-2023")
 OVER_THRESHOLD, SEVERELY_OVER = 0.05, 0.10  # relative excess
 LEARNED_THETA = 0.02
-COMPARABLE = 38.0
+COMPARABLE = 76.0
 NEAR_LINEAR = 2**0.8 - 1
 CLOSE_TO_OPTIMUM = 0.1  # of the distance between the optimal and the safe policy
 
