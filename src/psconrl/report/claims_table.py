@@ -20,7 +20,7 @@ from psconrl.report.claim_rules import (
 )
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.number_format import format_number
-from psconrl.report.paper_claims import CLAIMS, COMPARISONS, ENDS, Claim, AgentRuns, RangeRule
+from psconrl.report.paper_claims import CLAIMS, COMPARISONS, ENDS, AgentRuns, Claim, RangeRule
 from psconrl.report.print_table import markdown_table
 
 TITLE = "The paper's claims"
@@ -33,7 +33,7 @@ def claims_table(
     """Return the table of the claims about some figures, or nothing if none of their experiments has been run."""
     found = _columns(experiments)
     rows = [_row(claim, found) for claim in CLAIMS if claim.figure in figures and _is_shown(claim, found)]
-    known = sorted(name for name, e in found.items() if _other_column_is_usual(name, e))
+    known = sorted(name for name, e in found.items() if _knows_costs(name, e))
     note = (
         f"Here: mean ± standard error, number of runs; regret and violation in the paper's metric. Comparisons: Welch "
         f"intervals at level .05 / {COMPARISONS}. Values: within the error of reading and the 95% interval of the "
@@ -64,16 +64,15 @@ def _columns(experiments: Sequence[Experiment]) -> dict[str, Experiment]:
     return {name: experiment for name, experiment in chosen.items() if experiment is not None}
 
 
-def _other_column_is_usual(name: str, experiment: Experiment) -> bool:
+def _knows_costs(name: str, experiment: Experiment) -> bool:
     """Whether the costs are known here and learned in the paper; in its Example 1 they are known."""
     return name != "counterexample" and not experiment.name.endswith(COSTS_SUFFIX[LEARNED])
 
 
 def _is_shown(claim: Claim, found: Mapping[str, Experiment]) -> bool:
-    """Whether the claim's experiments have been run; for another version of PSConRL, whether it has runs."""
-    if any(player.environment not in found for player in claim.players):
-        return False
-    return not claim.is_optional or all(player.label in found[player.environment].curves for player in claim.players)
+    """Whether the claim's experiments have been run, with the agent that the claim is about."""
+    about = claim.players[0]
+    return all(p.environment in found for p in claim.players) and about.label in found[about.environment].curves
 
 
 def _row(claim: Claim, found: Mapping[str, Experiment]) -> list[str]:

@@ -72,11 +72,6 @@ class Claim:
     measured: Measured
     rule: RangeRule | FigureValue
 
-    @property
-    def is_optional(self) -> bool:
-        """Whether the claim is about a version of the authors' code, in place of the agent of the text."""
-        return any(player.label in VERSIONS[1:] for player in self.players)
-
 
 # Measured values, one for each run.
 
