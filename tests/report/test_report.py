@@ -269,6 +269,10 @@ def test_experiments_are_in_groups_with_those_of_the_user_first(results, tmp_pat
         ("Theory", "bayes states=4"), ("Theory", "bayes states=6"),
     ]  # fmt: skip
     assert found["opens"] == "marsrover-4x4"
+    (claims,) = (table for table in found["tables"] if table["title"] == "The paper's claims")
+    assert {row[1].partition(":")[0].partition(",")[0] for row in claims["rows"]} == {"marsrover-4x4"}
+    with Store(results) as store:  # experiments of one's own are no runs of the paper's
+        assert all(table["title"] != "The paper's claims" for table in build(store)["tables"])
 
 
 def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):

@@ -28,7 +28,6 @@ from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, LEARNED, Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import need_matplotlib
-from psconrl.files import write_atomically
 from psconrl.markov.hitting_times import diameter
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.planner import plan
@@ -196,7 +195,7 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
 
 def _print_claims(results: Path, path: Path, chosen: Sequence[str], quick: bool) -> None:
     """Print the verdicts on the paper's claims about the chosen figures, and write them as Markdown."""
-    from psconrl.report.claims_table import SHORT_RUNS, claims_markdown, claims_table
+    from psconrl.report.claims_table import SHORT_RUNS, claims_table, write_claims
     from psconrl.report.curves import read_experiments
 
     remark = SHORT_RUNS if quick else ""
@@ -204,8 +203,7 @@ def _print_claims(results: Path, path: Path, chosen: Sequence[str], quick: bool)
         tables = claims_table(read_experiments(store), chosen)
     for found in tables:
         show_table(found | {"note": f"{found['note']} {remark}".strip()})
-        text = claims_markdown(found, remark)
-        write_atomically(path, lambda f, text=text: f.write(text.encode()), ConfigError)
+        write_claims(path, found, remark)
         console().print(Text(f"Claims: {path}"))
 
 

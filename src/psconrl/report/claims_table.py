@@ -1,12 +1,15 @@
 """The table of the paper's claims: what the paper says, what the runs give, and the verdict."""
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from psconrl.errors import ConfigError
 from psconrl.escaping import markdown_text
 from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, LEARNED
+from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
 from psconrl.report.claim_rules import (
     LEAST_RUNS,
@@ -54,6 +57,12 @@ def claims_markdown(table: Mapping[str, Any], remark: str = "") -> str:
     """Return a table of claims as a Markdown section."""
     note = f"{table['note']} {remark}".strip()
     return f"## {table['title']}\n\n{markdown_text(note)}\n\n{markdown_table(table['header'], table['rows'])}\n"
+
+
+def write_claims(path: Path, table: Mapping[str, Any], remark: str = "") -> None:
+    """Write a table of claims as a Markdown file."""
+    text = claims_markdown(table, remark)
+    write_atomically(path, lambda f: f.write(text.encode()), ConfigError)
 
 
 def _columns(experiments: Sequence[Experiment]) -> dict[str, Experiment]:
