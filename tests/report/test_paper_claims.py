@@ -65,7 +65,12 @@ def grid(agents, name=SMALL_GRID, last=11_000):
     """Return an experiment from the final (regret, violation) of every run of an agent."""
     rounds = np.arange(50, last + 1, 50)
     played = {label: curves(label, excess(*np.asarray(ends, dtype=float).T), rounds) for label, ends in agents.items()}
-    facts = {"optimum": [OPTIMUM, THRESHOLD], "safest": SAFEST, "cost_names": ["loss", "risk"]}
+    facts = {
+        "optimum": [OPTIMUM, THRESHOLD],
+        "safest": SAFEST,
+        "cost_names": ["loss", "risk"],
+        "env": name.partition(" ")[0],
+    }
     return Experiment(name, facts, None, played)
 
 
@@ -236,7 +241,7 @@ def test_figure_1_has_the_averages_and_the_samples_of_both_agents():
 
 def test_near_linear_regret_is_told_from_a_regret_that_stops():
     rounds = np.arange(2_000, 500_001, 2_000)
-    box = Experiment(BOX, {"optimum": [OPTIMUM], "safest": SAFEST}, None, {})
+    box = Experiment(BOX, {"env": BOX, "optimum": [OPTIMUM], "safest": SAFEST}, None, {})
     linear = curves("c-ucrl", np.full((5, 2), OPTIMUM + 0.03), rounds)
     claim = f"{BOX}: C-UCRL has near-linear regret (second half relative to the first)"
     box.curves["c-ucrl"] = linear

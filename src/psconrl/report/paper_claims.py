@@ -29,7 +29,6 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.report.claim_rules import FigureValue
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.leaderboard import short
 from psconrl.report.paper_metric import figure_window, paper_metric_runs
 
 SMALL_GRID, LARGE_GRID, BOX, EXAMPLE = "marsrover-4x4", "marsrover-8x8", "box", "counterexample"
@@ -256,7 +255,7 @@ def _figure2_claims() -> list[Claim]:
                     costlier,
                     "less than 0",
                     (AgentRuns(grid, version), AgentRuns(BOX, version)),
-                    lambda e, c: _figure2(short(e.name), 0)(e, c),
+                    lambda e, c: _figure2(e.facts.get("env", ""), 0)(e, c),
                     RangeRule(high=0.0),
                 )
             )
