@@ -255,7 +255,7 @@ def _figure2_claims() -> list[Claim]:
                     costlier,
                     "less than 0",
                     (AgentRuns(grid, version), AgentRuns(BOX, version)),
-                    lambda e, c: _figure2(e.facts.get("env", ""), 0)(e, c),
+                    lambda e, c: paper_metric_runs(e, c, 0)[:, -1],
                     RangeRule(high=0.0),
                 )
             )
