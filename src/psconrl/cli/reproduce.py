@@ -68,7 +68,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 def reproduce_command(
     what: str, quick: bool, agents: str | None, out: str | None, metric: str, workers: int | None, executor: str
 ) -> None:
-    """Run the paper's experiments with all agents, draw its figures, and write a page.
+    """Run the paper's experiments with all agents, draw its figures, judge its claims, and write a page.
 
     Figures 2 and 3 have every environment twice: with costs that agents learn, as in the paper, and with known costs.
 
