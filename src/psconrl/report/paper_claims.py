@@ -76,8 +76,8 @@ class Claim:
 
 
 def _at(last: int, curves: Curves) -> int:
-    """Return the last checkpoint up to a round."""
-    return int(np.searchsorted(curves.rounds, last, side="right")) - 1
+    """Return the last checkpoint up to a round, or the first of all."""
+    return max(int(np.searchsorted(curves.rounds, last, side="right")) - 1, 0)
 
 
 def _figure2(environment: str, i: int) -> Measured:
@@ -124,7 +124,8 @@ def _late_excess(e: Experiment, c: Curves) -> Floats:
 
 
 def _late_theta(e: Experiment, c: Curves) -> Floats:
-    return np.asarray(c.probe[:, c.rounds > ENDS[EXAMPLE] - LATE].mean(axis=1))
+    late = (c.rounds > ENDS[EXAMPLE] - LATE) & (c.rounds <= ENDS[EXAMPLE])
+    return np.asarray(c.probe[:, late].mean(axis=1))
 
 
 def _late_theta_error(e: Experiment, c: Curves) -> Floats:
