@@ -28,10 +28,10 @@ class Terms(NamedTuple):
     """The terms of one cost, with its regret, and the bounds of the proof."""
 
     regret: float
-    R0: float
-    R1: float
-    R2: float
-    R3: float
+    r0: float
+    r1: float
+    r2: float
+    r3: float
     bounds: tuple[float, float, float]  # of R0, R2, R3
     episodes: int
 
