@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 import psconrl
 
@@ -146,3 +147,54 @@ def test_the_second_term_exceeds_its_bound_on_the_leaky_islands():
     assert terms.r1 == pytest.approx(0)
     assert terms.r2 + terms.r3 == pytest.approx(terms.regret)
     assert max(abs(terms.r2), abs(terms.r3)) > terms.bounds[1]
+
+
+@pytest.mark.parametrize("name", ["marsrover-4x4", "marsrover-8x8", "box"])
+def test_the_positive_part_of_every_round_grows_linearly_for_the_optimal_policy(name):
+    """The paper's BR+ as it is written: with costs of 0 and 1 the optimum J has (1 - J) J per round."""
+    model = psconrl.load(name)
+    best = psconrl.plan(model)
+    per_round = (best.occupancy * np.maximum(model.costs[0] - best.value, 0)).sum()
+    assert per_round == pytest.approx((1 - best.value) * best.value)
+    assert per_round > 0.05
+
+
+def test_a_slater_policy_mixed_with_uniform_play_is_irreducible():
+    """Assumption 2.2, second part; the slack becomes a little smaller."""
+    model = psconrl.load("corridor")
+    safest = psconrl.plan(psconrl.CMDP(model.transition.toarray().reshape(8, 2, 8), model.costs[1:]))
+    mixed = 0.999 * safest.policy + 0.001 * 0.5
+    found = psconrl.evaluate(model, mixed)
+    assert [len(states) for states in found.classes] == [8]
+    assert found.costs[1] < model.thresholds[0] - 0.2
+
+
+def test_no_diameter_bounds_the_draws_of_a_dirichlet_prior():
+    """Two states, one action: under Dirichlet(.1, .1) state 0 is left less than once in a million rounds in an eighth.
+
+    The probability is that of Beta(.1, .1) below 1e-6, so that Assumption 2.1 holds for no D.
+    """
+    assert beta.cdf(1e-6, 0.1, 0.1) > 0.12
+
+
+def test_the_optimum_of_the_paper_s_grids_is_randomised_between_a_fast_and_a_safe_way():
+    for name in ("marsrover-4x4", "marsrover-8x8", "box"):
+        best = psconrl.plan(psconrl.load(name))
+        randomised = [s for s in range(len(best.policy)) if best.policy[s].max() < 1 and best.occupancy[s].sum() > 0]
+        assert len(randomised) == 1
+        assert best.costs[1] == pytest.approx(best.thresholds[0])
+
+
+def test_elementary_steps_of_the_proof():
+    """The radius after sqrt(T/A) visits, the sum over k^-6, the split of the infeasible part, and the tail sum."""
+    S, A, T, t = 4, 3, 10_000, 500
+    radius = (14 * S * log(2 * A * T * t) / (T / A) ** 0.5) ** 0.5
+    assert radius == pytest.approx((14 * S * A**0.5 * log(2 * A * T * t) / T**0.5) ** 0.5)
+    assert 2 / 15 * sum(k**-6 for k in range(1, 100)) < 1
+    for feasible in (False, True):
+        for visited in (False, True):
+            first, second = not feasible and visited, not feasible and not visited
+            assert (first or second) == (not feasible)
+            assert not (first and second)
+    tail = sum((1 - 0.2) ** t for t in range(200))  # of a geometric time of mean 5: P(T > t)
+    assert tail == pytest.approx(5)
