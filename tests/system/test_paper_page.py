@@ -19,7 +19,9 @@ pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/paper.md").read_text("utf-8")
 VERDICTS = ("reproduced", "differs", "not checkable", "not run yet")
-ROW = re.compile(r"^\| ([0-9AB]-\d+) \| (.+?) \| \*\*(.+?)\*\*(?: <!-- ([\w-]+) -->)? \| (.*?) \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| ([0-9AB]-\d+) \| (.+?) \| \*\*(.+?)\*\*(?: <!-- ([\w-]+) -->)? \| (.*?) \| (.+) \|$", re.MULTILINE
+)
 ROWS = [match.groups() for match in ROW.finditer(PAGE)]
 PAPER = Path(os.environ.get("PSCONRL_PAPER", ROOT / "paper"))
 LABEL = re.compile(r"\\label\{([^}]+)\}")
