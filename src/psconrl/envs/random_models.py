@@ -30,11 +30,13 @@ def garnet(
     constraints: int = 1,
     slack: float = 0.1,
     sparse: bool = False,
+    copies: int = 0,
     seed: int = 0,
 ) -> CMDP:
     """Draw a Garnet: every pair has ``branching`` random successors with random probabilities, and uniform costs.
 
     It is drawn again until it is communicating. The thresholds lie ``slack`` below the averages of the uniform policy.
+    ``copies``: constraints that repeat the last one, after the others.
 
     >>> garnet(seed=1)
     CMDP(20 states, 3 actions, 1 constraint, dense)
@@ -42,13 +44,16 @@ def garnet(
     S, A, B = int(states), int(actions), int(branching)
     if not 1 <= B <= S or A < 1:
         raise ModelError(f"branching must lie between 1 and states = {S}, actions be at least 1; got {B} and {A}")
+    if copies and constraints < 1:
+        raise ModelError(f"copies repeat the last constraint, but constraints is {constraints}")
     need_dense(S, A)
     bits = _bits(seed)
     for _ in range(MAX_DRAWS):
         successors = _subsets(bits, S * A, B, S)
         rows = np.repeat(np.arange(S * A), B)
         P = csr_array((_spacings(bits, S * A, B).ravel(), (rows, successors.ravel())), shape=(S * A, S))
-        costs = _uniforms(bits, int(constraints) + 1, S, A)
+        drawn = _uniforms(bits, int(constraints) + 1, S, A)
+        costs = np.concatenate([drawn, np.repeat(drawn[-1:], int(copies), axis=0)])
         cmdp = _with_limits(P if sparse else P.toarray(), costs, slack)
         if is_communicating(cmdp):
             return cmdp

@@ -16,14 +16,19 @@ from psconrl.envs.chain import chain
 from psconrl.envs.corridor import corridor, islands
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.foreign import GYM, built, is_foreign, open_foreign
+from psconrl.envs.gate import gate
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory, inventory_system
+from psconrl.envs.machine import machine
 from psconrl.envs.network import network, network_system
 from psconrl.envs.own_systems import holds_system, read_system, with_values
+from psconrl.envs.patrol import patrol
 from psconrl.envs.queue import queue, queue_system
 from psconrl.envs.random_models import dirichlet_cmdp, garnet
+from psconrl.envs.random_walk import random_walk
 from psconrl.envs.riverswim import riverswim
 from psconrl.envs.stock import stock, stock_system
+from psconrl.envs.taxicab import taxicab
 from psconrl.envs.ward import ward, ward_system
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.escaping import quoted
@@ -79,6 +84,11 @@ ENVIRONMENTS: dict[str, Environment] = {
     "chain": Environment(chain, "go along a chain and score in most rounds (Yu, Bae and Lee)", 32_000),
     "corridor": Environment(corridor, "use the far end of a corridor a quarter of the time: some plans never leave it"),
     "islands": Environment(islands, "alternate between two states: no stationary policy is optimal"),
+    "machine": Environment(machine, "run a machine that wears, within a limit on the damage of breakdowns"),
+    "random-walk": Environment(random_walk, "steer a random walk to its end with limited effort: slow to mix"),
+    "patrol": Environment(patrol, "watch one place of a ring and guard two others: deterministic except at one place"),
+    "taxicab": Environment(taxicab, "earn fares in three towns, at stands only a fraction of the time (Howard)"),
+    "gate": Environment(gate, "open a gate from afar, earn behind it and come back"),
     "ward": Environment(
         ward, "admit patients and call staff within limits on staff, refusals and beds", 200_000, ward_system
     ),
