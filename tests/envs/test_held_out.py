@@ -121,7 +121,7 @@ def test_the_patrol_divides_its_time_between_the_posts_for_its_moves_are_rare():
     np.testing.assert_allclose(best.multipliers, [1.0, 1.0], atol=1e-6)
 
 
-def test_the_bridge_of_a_patrol_is_crossed_with_its_probability():
+def test_the_exception_of_a_patrol_has_its_probability():
     rows = patrol(length=5, success=0.25).transition.toarray().reshape(5, 3, 5)
     assert rows[4, 0].tolist() == [0.25, 0.0, 0.0, 0.0, 0.75]
     assert np.count_nonzero((rows > 0) & (rows < 1)) == 2

@@ -1,7 +1,7 @@
 r"""A patrol around a ring with two posts to guard: deterministic, with one exception.
 
 Places are 0 to ``length`` - 1 in a ring. ``forward`` and ``back`` move by one place, ``stay`` stays. The exception is a
-bridge: from the last place, ``forward`` reaches place 0 with probability ``success`` only, and else stays.
+ford: from the last place, ``forward`` reaches place 0 with probability ``success`` only, and else stays.
 
 The reward is 1 for staying at place 0. There are posts at a third and at two thirds of the ring; the costs ``first``
 and ``second`` are 1 in every round in which the patrol does not stay at that post, so that a threshold of 1 - x asks
