@@ -336,3 +336,67 @@ def test_costs_learned_alone_keep_the_name_of_the_experiment():
 def test_bad_costs_are_refused(given, complaint):
     with pytest.raises(ConfigError, match=complaint):
         parse_spec(COSTS.replace('["known", "learned"]', given))
+
+
+GROUPED = """
+replicates = 1
+[groups.seen]
+title = "seen"
+description = "Known to the authors."
+[groups.unseen]
+[agents.psconrl]
+[agents.tuned]
+agent = "psconrl"
+[agents.structured]
+agent = "psconrl"
+structure = true
+[experiments.queue]
+agents = "board"
+seen = true
+costs = ["known", "noisy"]
+[experiments.garnet]
+agents = "board"
+grid = { seed = [1, 2] }
+seen = false
+quick = { agents = "board" }
+[experiments.garnet.without]
+tuned = "it takes too long"
+[experiments.chain]
+agents = ["psconrl", "uniform"]
+"""
+
+
+def test_experiments_are_in_groups_and_leave_out_agents():
+    spec = parse_spec(GROUPED)
+    assert [(group.title, group.description, group.experiments) for group in spec.groups] == [
+        ("seen", "Known to the authors.", ("queue", "queue (costs noisy)")),
+        ("unseen", "", ("garnet seed=1", "garnet seed=2")),
+    ]
+    names = [job.experiment for job in spec.jobs()]
+    assert [name for group in spec.groups for name in group.experiments] == list(dict.fromkeys(names))[:-1]
+    for quick in (False, True):
+        played = {(job.experiment, job.label) for job in spec.jobs(quick)}
+        assert {label for name, label in played if name.startswith("queue")} == {"psconrl", "tuned"}
+        assert {label for name, label in played if name.startswith("garnet")} == {"psconrl"}
+    assert spec.with_agents(["all", "tsde"]).groups == spec.groups
+    both = {job.label for job in spec.with_agents(["tuned", "tsde"]).jobs() if job.experiment == "garnet seed=1"}
+    assert both == {"tsde"}  # what an experiment leaves out is not played on request either
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('[groups.unseen]', '[groups.unsee]'), r"\[groups\] unknown group 'unsee'; did you mean 'unseen'"),
+        (('[groups.unseen]', ''), r"\[experiments.garnet\] seen needs a table \[groups.unseen\]"),
+        (('title = "seen"', 'title = 1'), r"\[groups.seen\] title must be text; got 1"),
+        (("seen = true", "seen = 1"), "seen must be true or false; got 1"),
+        (('agents = "board"', 'agents = "all"'), "agents must be a list, or 'board'; got 'all'"),
+        (("tuned = ", "tune = "), "without: unknown agent 'tune'; did you mean 'tuned'"),
+        (('"it takes too long"', '""'), "without.tuned must be the reason, as text; got ''"),
+        (("tuned = ", 'psconrl = "a"\ntuned = '), r"\[experiments.garnet\] without leaves no agent"),
+    ],
+)  # fmt: skip
+def test_wrong_groups_and_agents_left_out_are_refused(change, message):
+    assert change[0] in GROUPED
+    with pytest.raises(ConfigError, match=message):
+        parse_spec(GROUPED.replace(*change))

@@ -12,6 +12,7 @@ from psconrl.cli import main
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment import board_protocol
 from psconrl.experiment.board_protocol import board_plays, find_entry, protocol_digest, tuning_plays
+from psconrl.experiment.spec import EnvironmentGroup
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.report.board_page import board_contents, ranking_changes, read_folder
@@ -274,6 +275,34 @@ def test_the_page_says_where_the_ranking_depends_on_the_price_factor():
     assert ranking_changes(same) == [
         "Costs known: the ranking is the same at factors 2, 4. Within environments it is the same as well."
     ]
+
+
+def test_the_page_has_the_standings_of_every_part(monkeypatch):
+    groups = tuple(EnvironmentGroup(name, f"About {name}.", (name,)) for name in ("chain", "queue"))
+    monkeypatch.setattr("psconrl.report.board_page.board_groups", lambda: groups)
+    outcomes = ({"chain": (10.0, 0.0), "queue": (30.0, 0.0)}, {"chain": (20.0, 0.0), "queue": (20.0, 0.0)})
+    contents = board_contents(dict(zip("ab", map(made_up_submission, outcomes), strict=True)))
+    known = contents["boards"][1]["Costs known"]
+    assert [(part["title"], part["description"]) for part in known["parts"]] == [
+        ("chain", "About chain."), ("queue", "About queue."),
+    ]  # fmt: skip
+    positions = [{row["agent"]: row["position"] for row in part["standings"]} for part in known["parts"]]
+    assert positions == [{"a": 1, "b": 2, "uniform": 3}, {"a": 2, "b": 1, "uniform": 3}]
+    assert {row["agent"]: row["position"] for row in known["standings"]} == {"a": 1, "b": 1, "uniform": 3}
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_protocol_leaves_out_what_its_spec_does(monkeypatch):
+    text = TINY.replace("horizon = 320\nquick", 'horizon = 320\nwithout = { psconrl = "no gap" }\nquick')
+    before = protocol_digest(board_plays(find_entry("psconrl"), quick=False).jobs)
+    monkeypatch.setattr("psconrl.experiment.board_protocol.shipped_spec", lambda name: parse_spec(text))
+    plays = board_plays(find_entry("psconrl"), quick=False)
+    assert plays.left_out == {"queue": "no gap", "queue (costs noisy)": "no gap"}
+    played = {(job.experiment, job.label) for job in plays.jobs}
+    assert ("queue", "uniform") in played
+    assert {name for name, label in played if label == "psconrl"} == {"chain", "chain (costs noisy)"}
+    assert protocol_digest(plays.jobs) == before
+    assert board_plays(find_entry("mine.py"), quick=False).left_out["queue"] == "ValueError: one constraint only"
 
 
 def test_the_growth_of_a_score_is_that_of_a_power():

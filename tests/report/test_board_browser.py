@@ -2,6 +2,7 @@
 
 import pytest
 
+from psconrl.experiment.spec import EnvironmentGroup
 from psconrl.report.board_page import write_board
 from reports import EVIL, made_up_submission
 
@@ -15,8 +16,12 @@ AGENTS = {
 }
 
 
+GROUPS = tuple(EnvironmentGroup(f"only {name}", EVIL, (name,)) for name in ("chain", "queue"))
+
+
 @pytest.fixture
-def page(browser, tmp_path):
+def page(browser, tmp_path, monkeypatch):
+    monkeypatch.setattr("psconrl.report.board_page.board_groups", lambda: GROUPS)
     write_board(AGENTS, tmp_path / "board.html")
     browser.get_log("browser")
     browser.get((tmp_path / "board.html").as_uri())
@@ -73,6 +78,20 @@ def test_costs_environments_price_factors_and_names_can_be_chosen(page):
     choose(page, "costs", "Costs noisy")
     assert agents(page) == ["careful", "bold", EVIL, "uniform"]
     assert texts(page, "table.matrix thead button") == ["agent", "chain"]
+
+
+def test_a_part_of_the_environments_can_be_chosen(page):
+    assert texts(page, "[name='environment'] option") == [
+        "all, averaged", "only chain, averaged", "only queue, averaged", "chain", "queue",
+    ]  # fmt: skip
+    choose(page, "environment", "part: only queue")
+    assert agents(page) == ["careful", "bold", EVIL, "uniform"]
+    assert texts(page, "table.standings td:nth-child(3)") == ["1"] * 4
+    assert texts(page, "table.matrix thead button") == ["agent", "queue"]
+    choose(page, "environment", "part: only chain")
+    assert agents(page) == ["careful", "bold", "uniform"]
+    choose(page, "environment", "")
+    assert texts(page, "table.matrix thead button") == ["agent", "chain", "queue"]
 
 
 def test_it_says_whether_the_ranking_depends_on_the_price_factor(page):

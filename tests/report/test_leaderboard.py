@@ -11,14 +11,20 @@ from psconrl.cli import main
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.experiment.checks import check_jobs
-from psconrl.experiment.spec import COSTS_SUFFIX
+from psconrl.experiment.spec import COSTS_SUFFIX, EnvironmentGroup
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.learning.registry import RECIPES
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboard, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
-from psconrl.report.leaderboard_tables import environments_table, markdown_page, standings_table
+from psconrl.report.leaderboard_tables import (
+    entry_table,
+    environments_tables,
+    markdown_page,
+    parts_table,
+    standings_table,
+)
 from psconrl.report.priced_regret import penalised_regret, regret_at_prices
 from psconrl.report.print_table import Bold
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
@@ -147,7 +153,7 @@ def test_of_few_runs_nothing_is_said():
     board = leaderboard([environment("w", *few)])
     assert all(place.not_worse is None for place in board.places["w"].values())
     assert [row[3] for row in standings_table(board, {})["rows"]] == ["-"] * 3
-    assert "Bold" not in str(environments_table(board)["rows"])
+    assert "Bold" not in str(environments_tables(board)[0]["rows"])
     assert "•" not in str([t.get_text() for t in leaderboard_figure({"w": board}).axes[0].texts])
 
 
@@ -157,6 +163,70 @@ def test_an_environment_with_enough_runs_counts_though_others_have_few():
     few = [dataclasses.replace(c, **{name: getattr(c, name)[:9] for name in parts}) for c in agents]
     standings = leaderboard([environment("few", *few), environment("enough", *agents)]).standings
     assert [s.not_worse for s in standings] == [1, 0, 0]
+
+
+GROUPS = (
+    EnvironmentGroup("seen", "Known to the authors.", ("one", "one (costs noisy)")),
+    EnvironmentGroup("not seen", "Written later.", ("two", "three")),
+    EnvironmentGroup("empty", "", ("four",)),
+)
+
+
+def grouped():
+    """Agent a is the best of the first environment and the worst of the others, which c does not all play."""
+    return [
+        environment("one", curves("a", 1.0, 0.0), curves("b", 2.0, 0.0), curves("uniform", 10.0, 0.0)),
+        environment("two", curves("a", 9.0, 0.0), curves("b", 2.0, 0.0), curves("uniform", 8.0, 0.0)),
+        environment(
+            "three", curves("a", 6.0, 0.0), curves("b", 2.0, 0.0), curves("c", 1.0, 0.0), curves("uniform", 5.0, 0.0)
+        ),
+    ]
+
+
+def test_a_board_in_parts_has_standings_for_each_and_for_both():
+    board = leaderboard(grouped(), groups=GROUPS)
+    assert [(part.title, part.environments) for part in board.parts] == [
+        ("seen", ("one",)),
+        ("not seen", ("two", "three")),
+    ]
+    first, second = ({s.label: (float(s.rank.mean), s.loss) for s in part.standings} for part in board.parts)
+    assert first == {"a": (1.0, 10.0), "b": (2.0, 20.0), "uniform": (3.0, 100.0)}
+    assert second == {
+        "a": (3.5, pytest.approx((112.5 + 120) / 2)),
+        "b": (1.5, pytest.approx((25 + 40) / 2)),
+        "c": (1.0, pytest.approx(20.0)),
+        "uniform": (2.5, 100.0),
+    }
+    assert [s.label for s in board.parts[1].standings] == ["c", "b", "uniform", "a"]
+    overall = {s.label: float(s.rank.mean) for s in board.standings}
+    assert overall == {s.label: float(s.rank.mean) for s in leaderboard(grouped()).standings}
+    assert overall["a"] == pytest.approx((1.0 + 3.0 + 4.0) / 3)
+    assert leaderboard(grouped()).parts == ()
+    assert leaderboard(grouped()[:1], groups=GROUPS).parts == ()  # one group: the standings are the same
+
+
+def test_the_tables_and_the_figure_of_a_board_in_parts():
+    board = leaderboard(grouped(), groups=GROUPS)
+    table = parts_table(board)
+    assert table["header"] == [
+        "agent", "rank, all", "rank, seen", "rank, not seen", "loss, all", "loss, seen", "loss, not seen",
+    ]  # fmt: skip
+    rows = {row[0]: [str(cell) for cell in row[1:]] for row in table["rows"]}
+    assert rows["c"] == ["1 [1, 1]", "", "1 [1, 1]", "20", "", "20"]
+    assert rows["a"] == ["2.67 [2.67, 2.67]", "1 [1, 1]", "3.5 [3.5, 3.5]", "81", "10", "116"]
+    assert "seen: 1 environments. Known to the authors." in table["note"]
+    assert [t["header"] for t in environments_tables(board)] == [["agent", "one"], ["agent", "two", "three"]]
+    text = markdown_page({"Costs known": board}, {})
+    assert "### By part" in text
+    assert "### By environment, not seen" in text
+    assert [row[0] for row in entry_table("a", {"Costs known": board})["rows"]] == [
+        "Costs known", "Costs known, seen", "Costs known, not seen",
+    ]  # fmt: skip
+    shuffled = leaderboard(grouped()[::-1], groups=GROUPS)
+    axes = leaderboard_figure({"Costs known": shuffled}).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["one", "three", "two"]
+    assert [t.get_text() for t in axes.texts][-2:] == ["seen", "not seen"]
+    assert [line.get_xdata()[0] for line in axes.lines] == [0.5]
 
 
 def test_environments_without_prices_or_uniform_play_and_boards_without_runs_get_one_line():
@@ -175,7 +245,7 @@ def test_tables_and_pictures():
     shown = [str(cell) for cell in table["rows"][0]]
     assert shown == ["a", "authors'", "1 [1, 1]", "1", "1", "7.7", "7.7", "7.7", "0", "0", "0", "-", "1"]
     assert table["rows"][-1][10] == "-"
-    assert environments_table(board)["rows"][0] == ["a", Bold(board.places["w"]["a"].score), ""]
+    assert environments_tables(board)[0]["rows"][0] == ["a", Bold(board.places["w"]["a"].score), ""]
     text = markdown_page({"Costs known": board}, {})
     assert "## Costs known" in text
     assert "\n| a | **1 [1, 1]** |  |\n" in text

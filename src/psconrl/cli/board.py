@@ -13,7 +13,7 @@ from psconrl.cli.options import output_path, words
 from psconrl.cli.render import console, show_table
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
-from psconrl.experiment.board_protocol import Entry, Plays, board_plays, find_entry, tuning_plays
+from psconrl.experiment.board_protocol import Entry, Plays, board_groups, board_plays, find_entry, tuning_plays
 from psconrl.experiment.sent_code import placed
 from psconrl.experiment.store import Store
 from psconrl.report.board_check import Repetition, entry_of, faults, is_same_protocol, repeated_jobs
@@ -73,7 +73,7 @@ def submit_command(
     experiments = _run(plays, kept, workers)
     found = submission(entry, plays, quick, experiments, tuned, files)
     write_submission(found, target)
-    show_table(entry_table(entry.label, leaderboards(experiments)))
+    show_table(entry_table(entry.label, leaderboards(experiments, groups=board_groups())))
     console().print(Text(f"Submission: {target}"))
 
 

@@ -42,12 +42,15 @@ def reproduce_board(
 def _ranking(what: str, results: Path, folder: Path, spec: Spec) -> list[Path]:
     from psconrl.report.leaderboard import leaderboards
     from psconrl.report.leaderboard_figures import leaderboard_figure
-    from psconrl.report.leaderboard_tables import markdown_page, standings_table
+    from psconrl.report.leaderboard_tables import markdown_page, overall_tables
 
-    boards = leaderboards(_experiments(results))
+    boards = leaderboards(_experiments(results), groups=spec.groups)
     settings = {label: agent.setting for label, agent in spec.agents.items()}
     for name, board in boards.items():
-        show_table(standings_table(board, settings) | {"title": name})
+        first, *others = overall_tables(board, settings)
+        show_table(first | {"title": name})
+        for table in others:
+            show_table(table | {"title": f"{name}: {table['title'].lower()}"})
     text = markdown_page(boards, settings)
     tables = folder / f"{what}.md"
     write_atomically(tables, lambda f: f.write(text.encode()), ConfigError)

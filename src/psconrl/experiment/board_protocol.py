@@ -15,7 +15,7 @@ from typing import Any
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, Job
-from psconrl.experiment.spec import AgentSpec, ExperimentSpec, Jobs, Spec
+from psconrl.experiment.spec import AgentSpec, EnvironmentGroup, ExperimentSpec, Jobs, Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.learning.registry import recipe_for, title_of
 from psconrl.named_code import as_module, classes_of_file, find_code, is_code, is_python_file
@@ -67,6 +67,11 @@ def find_entry(name: str) -> Entry:
     return Entry(module, label, title, AgentSpec(module, {}, {}, known_costs=_takes_costs(name), setting="as given"))
 
 
+def board_groups() -> tuple[EnvironmentGroup, ...]:
+    """Return the groups of environments of the leaderboard, each of which has standings of its own."""
+    return shipped_spec("leaderboard").groups
+
+
 def board_plays(entry: Entry, quick: bool) -> Plays:
     """Return the runs on the environments of the leaderboard."""
     return _plays(shipped_spec("leaderboard"), entry, quick)
@@ -102,13 +107,14 @@ def _plays(spec: Spec, entry: Entry, quick: bool) -> Plays:
             experiment,
             agents=list(agents),
             override={label: changes for label, changes in experiment.override.items() if label == entry.label},
+            without={label: reason for label, reason in experiment.without.items() if label == entry.label},
             quick={key: value for key, value in experiment.quick.items() if key != "agents"},
         )
         for name, experiment in spec.experiments.items()
         if not _is_about_structure(spec, experiment)
     }
     jobs = replace(spec, agents=agents, experiments=experiments).jobs(quick)
-    left_out = _refusals(jobs)
+    left_out = _without(experiments, entry.label) | _refusals(jobs)
     kept = [job for job in jobs if job.label == REFERENCE or job.experiment not in left_out]
     return Plays(Jobs(jobs.title, kept), left_out)
 
@@ -116,6 +122,16 @@ def _plays(spec: Spec, entry: Entry, quick: bool) -> Plays:
 def _is_about_structure(spec: Spec, experiment: ExperimentSpec) -> bool:
     labels = experiment.agents or []
     return any(spec.agents[label].knowledge.structure for label in labels if label in spec.agents)
+
+
+def _without(experiments: Mapping[str, ExperimentSpec], label: str) -> dict[str, str]:
+    """Return the experiments that the protocol leaves out for an agent, with its reasons."""
+    return {
+        each: experiment.without[label]
+        for name, experiment in experiments.items()
+        if label in experiment.without
+        for each in experiment.names(name)
+    }
 
 
 def _refusals(jobs: Sequence[Job]) -> dict[str, str]:

@@ -64,6 +64,26 @@ class ExperimentSpec:
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
     thresholds: Mapping[str, float] | None = None  # thresholds that replace the environment's, by name
     costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned, noisy: one experiment for each
+    seen: bool | None = None  # whether parts of an agent were chosen on it: its group on a leaderboard
+    without: Mapping[str, str] = field(default_factory=dict)  # agents that have no runs, with the reasons
+
+    def names(self, name: str) -> list[str]:
+        """Return the names of the experiments of the table [experiments.NAME]."""
+        variants = _variants(name, self.options, self.grid)
+        return [self.title(variant, costs) for variant, _ in variants for costs in self.costs]
+
+    def title(self, variant: str, costs: str) -> str:
+        """Return the name of the experiment of a grid point and a kind of costs."""
+        return variant + COSTS_SUFFIX[costs] if len(self.costs) > 1 else variant
+
+
+@dataclass(frozen=True)
+class EnvironmentGroup:
+    """One table ``[groups.NAME]``: experiments for which a leaderboard also has standings of their own."""
+
+    title: str
+    description: str
+    experiments: tuple[str, ...]  # their names, in the order of the file
 
 
 class Jobs(list[Job]):
@@ -94,6 +114,7 @@ class Spec:
     replicates: int
     agents: Mapping[str, AgentSpec]
     experiments: Mapping[str, ExperimentSpec]
+    groups: tuple[EnvironmentGroup, ...] = ()
 
     def jobs(self, quick: bool = False) -> Jobs:
         """Return all runs of the spec, grouped by experiment."""
@@ -163,7 +184,7 @@ class Spec:
         digest = file_digest(experiment.env)
         environments = _variants(name, experiment.options, experiment.grid)
         for (environment, env_options), costs in itertools.product(environments, experiment.costs):
-            title = environment + COSTS_SUFFIX[costs] if len(experiment.costs) > 1 else environment
+            title = experiment.title(environment, costs)
             of_env = env_code_names(experiment.env, env_options)
             env_code = digest_of(of_env)
             for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
@@ -200,6 +221,8 @@ class Spec:
         changes = experiment.quick if quick else {}
         labels = changes.get("agents", experiment.agents)
         for label in self.agents if labels is None else labels:
+            if label in experiment.without:
+                continue
             agent = self.agents.get(label) or AgentSpec(label, {}, {})
             own = experiment.override.get(label, {})
             runs = _first(own.get("replicates"), agent.replicates, experiment.replicates, self.replicates)

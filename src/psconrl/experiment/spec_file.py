@@ -34,7 +34,7 @@ from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.experiment.job import file_digest
 from psconrl.experiment.prior_knowledge import SAFEST, Knowledge
-from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, AgentSpec, ExperimentSpec, Spec
+from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, AgentSpec, EnvironmentGroup, ExperimentSpec, Spec
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -43,15 +43,17 @@ from psconrl.named_code import AGENTS as OWN
 from psconrl.named_code import as_module, installed, is_code, is_python_file
 from psconrl.toml_text import parse_toml
 
+BOARD = "board"  # in place of a list of agents: all of the file that do not know the structure
+GROUPS = {"seen": True, "unseen": False}  # tables [groups.NAME], and the value of `seen` of their experiments
 QUICK_KEYS = ("horizon", "replicates", "agents")
 NAMES_OF_TYPES = {
     str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false",
 }  # fmt: skip
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 EXPERIMENT_TYPES: Mapping[str, Any] = {
-    "env": str, "options": dict, "grid": dict, "agents": list, "override": dict, "quick": dict, "horizon": int,
+    "env": str, "options": dict, "grid": dict, "agents": (str, list), "override": dict, "quick": dict, "horizon": int,
     "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
-    "probe": list, "thresholds": dict, "costs": list,
+    "probe": list, "thresholds": dict, "costs": list, "seen": bool, "without": dict,
 }  # fmt: skip
 
 
@@ -87,7 +89,8 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     (3, 11000)
     """
     data = parse_toml(text, "a spec", ConfigError)
-    known = _checked(data, "", {"name": str, "seed": int, "replicates": int, "agents": dict, "experiments": dict})
+    tables = {"agents": dict, "experiments": dict, "groups": dict}
+    known = _checked(data, "", {"name": str, "seed": int, "replicates": int, **tables})
     if not known.get("experiments"):
         raise ConfigError("at least one table [experiments.NAME] is needed")
     agents = {label: _agent(label, table, folder) for label, table in known.get("agents", {}).items()}
@@ -95,7 +98,25 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     seed = known.get("seed", 0)
     if seed < 0:
         raise ConfigError(f"seed must be at least 0; got {seed}")
-    return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments)
+    groups = _groups(known.get("groups", {}), experiments)
+    return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments, groups)
+
+
+def _groups(tables: Mapping[str, Any], experiments: Mapping[str, ExperimentSpec]) -> tuple[EnvironmentGroup, ...]:
+    """Return the groups with their experiments; every experiment with `seen` needs its group."""
+    for key in tables:
+        if key not in GROUPS:
+            raise ConfigError(f"[groups] {unknown_name('group', key, GROUPS)}")
+    found = []
+    for key, seen in GROUPS.items():
+        members = [name for name, experiment in experiments.items() if experiment.seen is seen]
+        if key in tables:
+            data = _checked(tables[key], f"[groups.{key}]", {"title": str, "description": str})
+            names = tuple(each for name in members for each in experiments[name].names(name))
+            found.append(EnvironmentGroup(data.get("title", key), data.get("description", ""), names))
+        elif members:
+            raise ConfigError(f"[experiments.{members[0]}] seen needs a table [groups.{key}]")
+    return tuple(found)
 
 
 def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
@@ -154,6 +175,7 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     for key in ("horizon", "replicates"):
         _positive(quick, key, f"{where} quick")
     labels = _labels(data.pop("agents", None), where, agents, folder)
+    _check_without(data.get("without", {}), where, labels or list(agents))
     if "agents" in quick:
         quick["agents"] = _labels(quick["agents"], where, agents, folder)
     override = _override(data.pop("override", {}), where, labels, agents, folder)
@@ -182,10 +204,25 @@ def _check_values(data: Mapping[str, Any], where: str) -> None:
         raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {quoted(data['costs'])}")
 
 
+def _check_without(without: Mapping[str, Any], where: str, labels: list[str]) -> None:
+    """Check the agents that an experiment leaves out, and that it keeps one."""
+    for label, reason in without.items():
+        if label not in labels:
+            raise ConfigError(f"{where} without: {unknown_name('agent', label, labels)}")
+        if not isinstance(reason, str) or not reason:
+            raise ConfigError(f"{where} without.{label} must be the reason, as text; got {quoted(reason)}")
+    if len(without) == len(set(labels)):
+        raise ConfigError(f"{where} without leaves no agent")
+
+
 def _labels(
-    labels: list[Any] | None, where: str, agents: Mapping[str, AgentSpec], folder: Path | None
+    labels: list[Any] | str | None, where: str, agents: Mapping[str, AgentSpec], folder: Path | None
 ) -> list[str] | None:
     """Return the labels of an experiment's agents; None for all agents of the file."""
+    if isinstance(labels, str):
+        if labels != BOARD:
+            raise ConfigError(f"{where} agents must be a list, or {quoted(BOARD)}; got {quoted(labels)}")
+        labels = [label for label, agent in agents.items() if not agent.knowledge.structure]
     if labels == [] or (labels is None and not agents):
         raise ConfigError(f"{where} agents must name at least one agent")
     return None if labels is None else [_agent_label(label, where, agents, folder) for label in labels]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from psconrl.errors import ConfigError
-from psconrl.experiment.board_protocol import REFERENCE
+from psconrl.experiment.board_protocol import REFERENCE, board_groups
 from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
-from psconrl.report.leaderboard import Board, Losses, leaderboards, short
+from psconrl.report.leaderboard import Board, BoardPart, Losses, Standing, leaderboards, short
 from psconrl.report.page import as_json, fill_page
 from psconrl.report.priced_regret import OVERSPENDING_FACTOR
 from psconrl.report.statistics import MeanInterval
@@ -74,7 +74,7 @@ def ranking_changes(boards: Mapping[float, Mapping[str, Board]]) -> list[str]:
 def board_contents(submissions: Mapping[str, Submission]) -> dict[str, Any]:
     """Return all that the page shows, as plain data."""
     experiments = merged_experiments(submissions)
-    boards = {factor: leaderboards(experiments, factor) for factor in PRICE_FACTORS}
+    boards = {factor: leaderboards(experiments, factor, board_groups()) for factor in PRICE_FACTORS}
     return {
         "title": "Leaderboard",
         "quick": any(each.protocol["quick"] for each in submissions.values()),
@@ -97,7 +97,7 @@ def write_board(submissions: Mapping[str, Submission], path: Path) -> None:
     write_atomically(path, lambda f: f.write(page), ConfigError)
 
 
-def _positions(board: Board) -> dict[str, int]:
+def _positions(board: Board | BoardPart) -> dict[str, int]:
     """Return the position of every agent; agents with the same mean rank share it."""
     ranks = {standing.label: float(standing.rank.mean) for standing in board.standings}
     return {label: 1 + sum(other < rank for other in ranks.values()) for label, rank in ranks.items()}
@@ -117,18 +117,17 @@ def _order(board: Board, environment: str) -> list[str]:
 
 
 def _board(board: Board) -> dict[str, Any]:
-    positions = _positions(board)
     return {
         "environments": [{"name": name, "short": short(name)} for name in board.environments],
-        "standings": [
+        "standings": _standings(board),
+        "parts": [
             {
-                "agent": standing.title,
-                "position": positions[standing.label],
-                "environments": standing.environments,
-                "rank": _estimate(standing.rank),
-                **_losses(standing),
+                "title": part.title,
+                "description": part.description,
+                "environments": list(part.environments),
+                "standings": _standings(part),
             }
-            for standing in board.standings
+            for part in board.parts
         ],
         "places": {
             name: {
@@ -138,6 +137,21 @@ def _board(board: Board) -> dict[str, Any]:
             }
             for name in board.environments
         },
+    }
+
+
+def _standings(board: Board | BoardPart) -> list[dict[str, Any]]:
+    positions = _positions(board)
+    return [_standing(standing, positions[standing.label]) for standing in board.standings]
+
+
+def _standing(standing: Standing, position: int) -> dict[str, Any]:
+    return {
+        "agent": standing.title,
+        "position": position,
+        "environments": standing.environments,
+        "rank": _estimate(standing.rank),
+        **_losses(standing),
     }
 
 

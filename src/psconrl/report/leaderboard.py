@@ -9,6 +9,9 @@ only. An agent is not significantly worse in an environment if a paired t-test a
 board (Bonferroni), finds no difference from the agent with the least mean score. This need not mean that it is good: an
 agent that fails in some runs varies so much between runs that ten of them show little. With fewer than ten runs there
 is no test.
+
+A board may be in parts, groups of environments with standings of their own: those on which an agent was designed say
+less about it than those that its authors have not seen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +24,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.board_protocol import REFERENCE
-from psconrl.experiment.spec import COSTS_SUFFIX
+from psconrl.experiment.spec import COSTS_SUFFIX, EnvironmentGroup
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_of_score
 from psconrl.report.page_tables import TAIL, verdict
@@ -65,12 +68,23 @@ class Standing(Losses):
 
 
 @dataclass(frozen=True, eq=False)
+class BoardPart:
+    """Standings in a group of the environments, the best first."""
+
+    title: str
+    description: str
+    environments: tuple[str, ...]
+    standings: tuple[Standing, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Board:
     """Standings, the best first, and the places by environment and label."""
 
     environments: tuple[str, ...]
     standings: tuple[Standing, ...]
     places: Mapping[str, Mapping[str, Place]]
+    parts: tuple[BoardPart, ...] = ()  # none if all environments are of one group
 
 
 def short(environment: str) -> str:
@@ -82,7 +96,9 @@ def short(environment: str) -> str:
     return environment.partition(" (")[0]
 
 
-def leaderboards(experiments: Sequence[Experiment], factor: float = OVERSPENDING_FACTOR) -> dict[str, Board]:
+def leaderboards(
+    experiments: Sequence[Experiment], factor: float = OVERSPENDING_FACTOR, groups: Sequence[EnvironmentGroup] = ()
+) -> dict[str, Board]:
     """Return one board for each kind of costs (known, learned, noisy), and one for known structure, by its title."""
     suffixes = {f"Costs {costs}": suffix for costs, suffix in COSTS_SUFFIX.items()}
     suffixes["Structure known"] = STRUCTURE_SUFFIX
@@ -91,14 +107,19 @@ def leaderboards(experiments: Sequence[Experiment], factor: float = OVERSPENDING
         others = tuple(other for other in suffixes.values() if len(other) > len(suffix))
         own = [e for e in experiments if e.name.endswith(suffix) and not e.name.endswith(others)]
         if any(e.curves for e in own):
-            boards[title] = leaderboard(own, factor)
+            boards[title] = leaderboard(own, factor, groups)
     if not boards:
         raise ConfigError("a leaderboard needs finished runs; there are none")
     return boards
 
 
-def leaderboard(experiments: Sequence[Experiment], factor: float = OVERSPENDING_FACTOR) -> Board:
-    """Return the board of several environments; a positive violation costs ``factor`` times its shadow price."""
+def leaderboard(
+    experiments: Sequence[Experiment], factor: float = OVERSPENDING_FACTOR, groups: Sequence[EnvironmentGroup] = ()
+) -> Board:
+    """Return the board of several environments; a positive violation costs ``factor`` times its shadow price.
+
+    ``groups``: environments that get standings of their own, in addition to those over all.
+    """
     environments = [e for e in experiments if e.curves]
     for experiment in environments:
         if REFERENCE not in experiment.curves or not experiment.facts.get("prices"):
@@ -111,10 +132,22 @@ def leaderboard(experiments: Sequence[Experiment], factor: float = OVERSPENDING_
     tests = sum(len(e.curves) - 1 for e in environments)
     places = {e.name: _places(e, tests, factor) for e in environments}
     titles = {label: c.title for e in environments for label, c in e.curves.items()}
-    ranks = [_ranks(e, factor) for e in environments]
-    standings = [_standing(label, title, places, ranks) for label, title in titles.items()]
-    ordered = sorted(standings, key=lambda s: (float(s.rank.mean), s.label))
-    return Board(tuple(e.name for e in environments), tuple(ordered), places)
+    ranks = {e.name: _ranks(e, factor) for e in environments}
+
+    def standings(names: Sequence[str]) -> tuple[Standing, ...]:
+        chosen = {name: places[name] for name in names}
+        played = {label for of_environment in chosen.values() for label in of_environment}
+        own = [
+            _standing(label, title, chosen, [ranks[name] for name in names])
+            for label, title in titles.items()
+            if label in played
+        ]
+        return tuple(sorted(own, key=lambda s: (float(s.rank.mean), s.label)))
+
+    every = tuple(e.name for e in environments)
+    members = [(group, tuple(name for name in every if name in group.experiments)) for group in groups]
+    parts = [BoardPart(group.title, group.description, names, standings(names)) for group, names in members if names]
+    return Board(every, standings(every), places, tuple(parts) if len(parts) > 1 else ())
 
 
 def _places(experiment: Experiment, tests: int, factor: float) -> dict[str, Place]:

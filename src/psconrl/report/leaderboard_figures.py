@@ -6,6 +6,7 @@ They are apart from the data, which are also shown without Matplotlib.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
@@ -23,7 +24,10 @@ ACROSS = 4  # panels of the sensitivity study in a row
 
 @LITERAL
 def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
-    """Draw a panel per board: agents in rows, the best first, environments in columns; dot: not significantly worse."""
+    """Draw a panel per board: agents in rows, the best first, environments in columns; dot: not significantly worse.
+
+    The environments of a part stand together, under its title.
+    """
     wide = max(len(board.environments) for board in boards.values())
     tall = sum(len(board.standings) for board in boards.values())
     size = (3.0 + 0.55 * wide, 0.6 + 1.3 * len(boards) + 0.28 * tall)
@@ -31,9 +35,8 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
     heights = [len(board.standings) for board in boards.values()]
     panels = figure.subplots(len(boards), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, (name, board) in zip(panels, boards.items(), strict=True):
-        places = [
-            [board.places[environment].get(s.label) for environment in board.environments] for s in board.standings
-        ]
+        environments = _by_part(board)
+        places = [[board.places[environment].get(s.label) for environment in environments] for s in board.standings]
         losses = np.array([[np.nan if p is None else p.loss for p in row] for row in places])
         shown = axes.imshow(np.clip(losses, LEAST, MOST), norm=LogNorm(LEAST, MOST), cmap="viridis", aspect="auto")
         for (i, j), loss in np.ndenumerate(losses):
@@ -41,15 +44,33 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
             if place is not None:
                 text = format_number(float(loss), 2) + ("•" if place.not_worse else "")
                 axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if loss < DARK else "black")
-        names = [short(environment) for environment in board.environments]
+        names = [short(environment) for environment in environments]
         axes.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
         ranked = [f"{s.title}  {float(s.rank.mean):.1f}" for s in board.standings]
         axes.set_yticks(range(len(ranked)), ranked, fontsize=7)
-        axes.set_title(f"{name}: loss in % of uniform play", fontsize=9)
+        axes.set_title(f"{name}: loss in % of uniform play", fontsize=9, pad=16 if board.parts else None)
+        _mark_parts(axes, board)
     bar = figure.colorbar(shown, ax=panels, shrink=0.4, pad=0.01)
     bar.set_ticks([0.5, 1, 10, 100], labels=["0.5", "1", "10", "100"], fontsize=7)
     figure.supxlabel("after the names: mean rank; •: not significantly worse than the best", fontsize=7)
     return figure
+
+
+def _by_part(board: Board) -> list[str]:
+    """Return the environments in the order of the parts, and then those that are in none."""
+    ordered = [environment for part in board.parts for environment in part.environments]
+    return [*ordered, *(environment for environment in board.environments if environment not in ordered)]
+
+
+def _mark_parts(axes: Axes, board: Board) -> None:
+    """Write the title of every part above its columns, and draw a line between the parts."""
+    first = 0
+    for part in board.parts:
+        last = first + len(part.environments)
+        axes.text((first + last - 1) / 2, -0.7, part.title, ha="center", va="bottom", fontsize=7)
+        if last < len(board.environments):
+            axes.axvline(last - 0.5, color="white", lw=3.0)
+        first = last
 
 
 @LITERAL

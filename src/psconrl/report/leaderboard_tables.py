@@ -1,12 +1,12 @@
 """Tables of the leaderboard: plain data for a terminal, and a page of Markdown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from psconrl.escaping import markdown_text
-from psconrl.report.leaderboard import Board, short
+from psconrl.report.leaderboard import Board, Standing, short
 from psconrl.report.number_format import format_number
 from psconrl.report.print_table import Bold, markdown_table
 from psconrl.report.statistics import FEW_RUNS
@@ -44,9 +44,34 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
     }  # fmt: skip
 
 
+def parts_table(board: Board) -> dict[str, Any]:
+    """Return the table of ranks and losses over all environments, and over those of every part."""
+    parts = {"all": board.standings, **{part.title: part.standings for part in board.parts}}
+    rows = []
+    for standing in board.standings:
+        own = [next((s for s in standings if s.label == standing.label), None) for standings in parts.values()]
+        rows.append([standing.title, *(_cell(s, "rank") for s in own), *(_cell(s, "loss") for s in own)])
+    described = [f"{part.title}: {len(part.environments)} environments. {part.description}" for part in board.parts]
+    return {
+        "title": "By part",
+        "note": " ".join(["Mean rank and mean loss in each part of the environments.", *described]),
+        "header": ["agent", *(f"{what}, {title}" for what in ("rank", "loss") for title in parts)],
+        "rows": rows,
+    }
+
+
+def _cell(standing: Standing | None, name: str) -> Any:
+    """Return a rank or a loss for a table, empty if the agent plays no environment of the part."""
+    if standing is None:
+        return ""
+    return standing.rank if name == "rank" else _two_digits(standing.loss)
+
+
 def entry_table(label: str, boards: Mapping[str, Board]) -> dict[str, Any]:
-    """Return the table of one agent's overall results, one row per board."""
-    standings = {name: s for name, board in boards.items() for s in board.standings if s.label == label}
+    """Return the table of one agent's overall results, one row per board and per part of it."""
+    every = {name: board.standings for name, board in boards.items()}
+    every |= {f"{name}, {part.title}": part.standings for name, board in boards.items() for part in board.parts}
+    standings = {name: s for name, own in every.items() for s in own if s.label == label}
     return {
         "title": next(iter(standings.values())).title,
         "note": "Means over environments, in % of the score of uniform play; growth: exponent of the score after T/16.",
@@ -62,19 +87,35 @@ def entry_table(label: str, boards: Mapping[str, Board]) -> dict[str, Any]:
     }
 
 
-def environments_table(board: Board) -> dict[str, Any]:
-    """Return the table of scores of every agent in every environment; bold: not significantly worse."""
+def environments_tables(board: Board) -> list[dict[str, Any]]:
+    """Return the tables of scores of every agent in every environment, one for each part."""
+    if not board.parts:
+        return [_environments_table(board, "By environment", board.environments, board.standings)]
+    return [
+        _environments_table(board, f"By environment, {part.title}", part.environments, part.standings)
+        for part in board.parts
+    ]
+
+
+def _environments_table(
+    board: Board, title: str, environments: Sequence[str], standings: Sequence[Standing]
+) -> dict[str, Any]:
     rows = []
-    for standing in board.standings:
-        places = [board.places[environment].get(standing.label) for environment in board.environments]
+    for standing in standings:
+        places = [board.places[environment].get(standing.label) for environment in environments]
         cells = ["" if p is None else Bold(p.score) if p.not_worse else p.score for p in places]
         rows.append([standing.title, *cells])
     return {
-        "title": "By environment",
+        "title": title,
         "note": "Mean score and 95% interval over runs; bold: not significantly worse than the best; empty: no runs.",
-        "header": ["agent", *map(short, board.environments)],
+        "header": ["agent", *map(short, environments)],
         "rows": rows,
     }
+
+
+def overall_tables(board: Board, settings: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the tables of overall results: the standings, and those of the parts if there are any."""
+    return [standings_table(board, settings), *([parts_table(board)] if board.parts else [])]
 
 
 def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> str:
@@ -82,7 +123,7 @@ def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> s
     parts: list[str] = []
     for name, board in boards.items():
         parts.append(f"## {markdown_text(name)}\n")
-        for table in (standings_table(board, settings), environments_table(board)):
+        for table in (*overall_tables(board, settings), *environments_tables(board)):
             parts += [
                 f"### {markdown_text(table['title'])}\n",
                 markdown_table(table["header"], table["rows"]),

@@ -61,9 +61,13 @@ function sortable(which, key, name, hint, redraw) {
 const settings = Object.fromEntries(report.submissions.map((each) => [each.agent, each.setting]));
 const matches = (agent) => agent.toLowerCase().includes(chosen.agent.trim().toLowerCase());
 const board = () => report.boards[chosen.factor][chosen.kind];
+/* The part that is chosen in place of an environment. */
+const PART = "part: ";
+const part = () => board().parts.find(({ title }) => chosen.environment === PART + title);
 
 function standings() {
-  const { environment } = chosen;
+  const of = part();
+  const environment = of ? "" : chosen.environment;
   const places = environment ? board().places[environment] : null;
   const first = places
     ? ["score", "score", "Regret plus positive violations at the price factor times the shadow prices, with a 95% interval"]
@@ -71,7 +75,8 @@ function standings() {
   const heads = places ? [first] : [first, ["environments", "environments", "Environments that the agent plays"]];
   if (places && order.standings.key === "position") order.standings = { key: "score", down: false };
   if (!places && order.standings.key === "score") order.standings = { key: "position", down: false };
-  const rows = board().standings.filter((row) => matches(row.agent) && (!places || places[row.agent])).map((row) => {
+  const all = (of || board()).standings;
+  const rows = all.filter((row) => matches(row.agent) && (!places || places[row.agent])).map((row) => {
     const numbers = places ? places[row.agent] : row;
     const start = places
       ? [el("td", { class: numbers.not_worse ? "best" : null }, ...estimate(numbers.score))]
@@ -87,8 +92,10 @@ function standings() {
 }
 
 function matrix() {
-  const { environments, places } = board();
-  const rows = board().standings.filter((row) => matches(row.agent)).map((row) => {
+  const { places } = board();
+  const of = part();
+  const environments = board().environments.filter(({ name }) => !of || of.environments.includes(name));
+  const rows = (of || board()).standings.filter((row) => matches(row.agent)).map((row) => {
     const own = environments.map(({ name }) => places[name][row.agent]);
     const keys = Object.fromEntries(environments.map(({ name }, k) => [name, own[k] ? own[k].loss : null]));
     const cells = own.map((place) => el("td", { class: place && place.not_worse ? "best" : null },
@@ -115,7 +122,8 @@ function choice(name, values, current, change) {
 }
 
 function controls() {
-  const environments = board().environments.map(({ name, short }) => [name, short]);
+  const parts = board().parts.map(({ title }) => [PART + title, `${title}, averaged`]);
+  const environments = [...parts, ...board().environments.map(({ name, short }) => [name, short])];
   return [
     choice("costs", kinds.map((kind) => [kind, kind]), chosen.kind, (kind) => {
       Object.assign(chosen, { kind, environment: "" });
@@ -163,7 +171,8 @@ function draw() {
   places.choices.replaceChildren(...controls());
   places.caption.textContent = "Score of a run: regret plus positive violations at " + factor + " times the shadow "
     + "prices. Loss, 90%, worst run, overspent, at worst and strong are in % of the score of uniform play; growth is "
-    + "the exponent of the score between T/16 and T; s is seconds per run. Lower is better. Click a heading to sort.";
+    + "the exponent of the score between T/16 and T; s is seconds per run. Lower is better. Click a heading to sort."
+    + board().parts.map((each) => ` ${each.title}: ${each.description}`).join("");
   places.standings.replaceChildren(standings());
   places.matrix.replaceChildren(matrix());
 }
