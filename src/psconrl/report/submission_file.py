@@ -20,7 +20,7 @@ from psconrl.report.submission import FACTS, Runs, Submission, SubmittedRun, fil
 from psconrl.report.submission_checksums import changed_in, with_checksums
 
 FORMAT = "psconrl-submission"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 LINES_DEEP = 3  # a line for every part, environment and run
 RESERVED_MODULES = {"psconrl", "numpy", "scipy", "highspy", *sys.stdlib_module_names}
 
@@ -71,7 +71,10 @@ def read_submission(path: Path) -> Submission:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise StoreError(f"{path}: is not a submission, as `psconrl board submit` writes it")
     if record.get("schema") != SCHEMA_VERSION:
-        raise StoreError(f"{path}: has schema {quoted(record.get('schema'))}, and this psconrl reads {SCHEMA_VERSION}")
+        raise StoreError(
+            f"{path}: has schema {quoted(record.get('schema'))}, and this psconrl reads {SCHEMA_VERSION}; make it "
+            "again with `psconrl board submit`"
+        )
     found = _Reader(path).submission(record)
     try:
         changed = changed_in(record)
