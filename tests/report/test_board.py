@@ -324,7 +324,7 @@ def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
     other = board_plays(find_entry("sa-cvi-ucb"), quick=False)
     assert protocol_digest(other.jobs) == protocol_digest(plays.jobs)
     assert set(other.left_out) == {
-        job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "safe"
+        job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "psconrl"
     } & names - {job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "sa-cvi-ucb"}
     assert protocol_digest(board_plays(find_entry("psconrl"), quick=True).jobs) != protocol_digest(plays.jobs)
     tried = tuning_plays(find_entry("psconrl"), "share", [0.1, 1.0], quick=False)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import psconrl
+from held_out import HELD_OUT
 from psconrl.cli import main
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
@@ -281,6 +282,29 @@ def test_the_shipped_board_has_every_environment_for_all_costs_and_every_agent()
     tuned_on = {(job.env, str(job.env_options)) for job in shipped_spec("sensitivity").jobs()}
     assert not environments & tuned_on
     assert shipped_spec("sensitivity").seed != spec.seed
+
+
+def test_the_shipped_board_is_in_two_groups_of_which_one_was_not_seen_in_any_design():
+    spec = shipped_spec("leaderboard")
+    seen, unseen = (list(dict.fromkeys(name.partition(" (")[0] for name in g.experiments)) for g in spec.groups)
+    assert seen == [
+        "marsrover-4x4", "slip", "marsrover-8x8", "box", "counterexample", "riverswim", "corridor", "islands", "queue",
+        "inventory", "small-ward", "small-network", "small-stock",
+    ]  # fmt: skip
+    assert unseen == ["chain", "garnet seed=101", "garnet seed=102", "garnet-two-limits", *HELD_OUT]
+    structured = {job.experiment for job in spec.jobs() if job.experiment.endswith(STRUCTURE_SUFFIX)}
+    assert {job.experiment for job in spec.jobs()} - structured == {n for g in spec.groups for n in g.experiments}
+    for name, (env, options, horizon, _) in HELD_OUT.items():
+        experiment = spec.experiments[name]
+        assert (experiment.env, experiment.options, experiment.horizon) == (env, options, horizon)
+
+
+def test_the_shipped_board_leaves_out_agents_only_where_their_theory_does_not_apply():
+    spec = shipped_spec("leaderboard")
+    several = {name for name, e in spec.experiments.items() if psconrl.load(e.env, **e.options).n_constraints > 1}
+    left_out = {name: set(e.without) for name, e in spec.experiments.items() if e.without}
+    assert left_out.pop("no-breakdown") == {"sa-cvi-ucb", "safe", "pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac"}
+    assert left_out == {name: {"sa-cvi-ucb"} for name in several if not name.endswith(STRUCTURE_SUFFIX)}
 
 
 def test_the_shipped_board_gives_the_structure_of_every_built_in_system():
