@@ -267,7 +267,20 @@ def test_the_hyperparameter_of_an_agent_has_its_mean_loss_over_environments():
     assert [float(loss.mean) for loss in hyperparameter.losses] == pytest.approx([(30 + 5) / 2, (10 + 20) / 2])
     assert hyperparameter.best == 1
     assert hyperparameter_table([hyperparameter])["rows"] == [["C-UCRL", "K", "0.5: 18", "1: 15*"]]
-    assert sensitivity_figure([hyperparameter]).axes[0].get_title() == "C-UCRL"
+    figure = sensitivity_figure([hyperparameter])
+    assert (figure.axes[0].get_title(), figure.axes[0].get_xscale()) == ("C-UCRL", "log")
+
+
+def test_a_hyperparameter_may_be_0_and_agents_may_have_different_numbers_of_values():
+    labels = [*(f"c-ucrl coef={x}" for x in (0, 0.01, 0.1)), "fha H=8", "fha H=16", "uniform"]
+    found = hyperparameters([environment("one", *(curves(x, 10.0 * k, 0.0) for k, x in enumerate(labels, 1)))])
+    assert [each.values for each in found] == [(0.0, 0.01, 0.1), (8.0, 16.0)]
+    assert [len(row) for row in hyperparameter_table(found)["rows"]] == [5, 5]
+    assert hyperparameter_table(found)["rows"][1][-1] == ""
+    panels = sensitivity_figure(found).axes
+    assert [panel.get_xscale() for panel in panels[:2]] == ["symlog", "log"]
+    places = panels[0].transData.transform([(x, 10.0) for x in found[0].values])[:, 0]
+    assert (np.diff(places) > 10).all()  # pixels apart
 
 
 def test_the_shipped_board_has_every_environment_for_all_costs_and_every_agent():
