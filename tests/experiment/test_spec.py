@@ -9,12 +9,14 @@ import sys
 import pytest
 
 import psconrl
+from psconrl.cli.reproduce import COLUMNS_OF_GRIDS
 from psconrl.errors import ConfigError
 from psconrl.experiment import job as job_module
 from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.job import execute
 from psconrl.experiment.spec_file import parse_spec, read_spec, shipped_spec
 from psconrl.experiment.versions import update
+from psconrl.report.metrics import WINDOWS
 
 FULL = """
 seed = 7
@@ -239,9 +241,15 @@ def test_the_shipped_specs_have_the_papers_figures():
         own = [job for job in jobs if (job.experiment, job.label) == (experiment, label)]
         return own[0].horizon, len(own), float(own[0].environment().thresholds[0])
 
-    assert numbers("marsrover-4x4", "psconrl-paper") == (11_000, 50, 0.2)
-    assert numbers("marsrover-8x8", "psconrl-paper") == (20_000, 30, 0.1)
-    assert numbers("box", "psconrl-paper") == (500_000, 30, 0.6)
+    for costs in ("", " (costs learned)"):
+        assert numbers(f"marsrover-4x4{costs}", "psconrl-paper") == (11_000, 100, 0.2)
+        assert numbers(f"marsrover-8x8{costs}", "psconrl-paper") == (20_000, 30, 0.1)
+        assert numbers(f"box{costs}", "psconrl-paper") == (500_000, 30, 0.6)
+    columns = {(job.experiment, job.known_costs) for job in jobs if job.experiment != "counterexample"}
+    assert columns == {(name, not name.endswith(" (costs learned)")) for name in COLUMNS_OF_GRIDS}
+    for name in COLUMNS_OF_GRIDS:  # full windows of the paper's metric begin and end at checkpoints
+        job = next(job for job in jobs if job.experiment == name)
+        assert WINDOWS[job.env] % (job.horizon // job.checkpoints) == job.horizon % job.checkpoints == 0
     assert numbers("counterexample", "resampling-psconrl") == (1_500, 5, 0.5275)
     assert len(shipped_spec("paper").jobs(quick=True)) < len(jobs) / 4
 

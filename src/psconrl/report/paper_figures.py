@@ -47,6 +47,7 @@ def figure1(experiment: Experiment) -> Figure:
     sampled.set(xlabel="round", ylabel=r"sampled $\theta$", title=r"sampled $\theta$", ylim=(0.3, 1))
     for axes in (recent, so_far, sampled):
         tidy(axes)
+        axes.set_xlim(left=0)
         axes.legend(fontsize=8)
     figure.tight_layout()
     return figure
