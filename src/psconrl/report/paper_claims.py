@@ -156,15 +156,15 @@ def _figure1_claims() -> list[Claim]:
             theirs, "{0} severely violates the constraint (relative excess)", "10% or more", _late_excess,
             RangeRule(low=SEVERELY_OVER),
         ),
-        claim(ours, "{0} learns theta (error of the mean sample)", "within .02", _late_theta_error, learns),
+        claim(ours, "{0} learns theta (error of the mean sample)", "within 0.02", _late_theta_error, learns),
         claim(
-            theirs, "{0} fails to learn theta (error of the mean sample)", ".02 or more below", _late_theta_error,
+            theirs, "{0} fails to learn theta (error of the mean sample)", "0.02 or more below", _late_theta_error,
             RangeRule(high=-LEARNED_THETA),
         ),
-        claim(ours, cost, "about .53", _late_cost, FigureValue(0.533, 0.005, 5)),
-        claim(theirs, cost, "about .87", _late_cost, FigureValue(0.866, 0.005, 5)),
-        claim(ours, theta, "about .90", _late_theta, FigureValue(0.900, 0.003, 5)),
-        claim(theirs, theta, "about .82", _late_theta, FigureValue(0.824, 0.003, 5)),
+        claim(ours, cost, "about 0.533", _late_cost, FigureValue(0.533, 0.005, 5)),
+        claim(theirs, cost, "about 0.866", _late_cost, FigureValue(0.866, 0.005, 5)),
+        claim(ours, theta, "about 0.9", _late_theta, FigureValue(0.900, 0.003, 5)),
+        claim(theirs, theta, "about 0.824", _late_theta, FigureValue(0.824, 0.003, 5)),
     ]  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def _figure2_claims() -> list[Claim]:
         Claim(
             "figure2",
             f"{BOX}: {{0}} has near-linear regret (second half relative to the first)",
-            ".74 or more",
+            "0.74 or more",
             (AgentRuns(BOX, "c-ucrl"),),
             _second_half(BOX),
             RangeRule(low=NEAR_LINEAR),
@@ -289,7 +289,7 @@ def _figure3_claims() -> list[Claim]:
         for label in (*_versions(environment), "c-ucrl", "ucrl-cmdp", "fha"):
             player = (AgentRuns(environment, label),)
             text = f"{environment}: {{0}} converges to the optimum (distance, of which the safe policy has 1)"
-            claims.append(Claim("figure3", text, "within .1", player, _relative_loss(environment), converged))
+            claims.append(Claim("figure3", text, "within 0.1", player, _relative_loss(environment), converged))
             kept = f"{environment}: {{0}} satisfies the constraint in the long run (relative excess)"
             rule = RangeRule(high=OVER_THRESHOLD)
             claims.append(Claim("figure3", kept, "at most 5%", player, _relative_excess(environment), rule))
@@ -298,7 +298,7 @@ def _figure3_claims() -> list[Claim]:
         Claim(
             "figure3",
             stuck,
-            ".1 or more",
+            "0.1 or more",
             (AgentRuns(BOX, "c-ucrl"),),
             _relative_loss(BOX),
             RangeRule(low=CLOSE_TO_OPTIMUM),
@@ -306,7 +306,7 @@ def _figure3_claims() -> list[Claim]:
     )
     quick = f"{BOX}: {{0}} converges in a quarter of the run (distance, of which the safe policy has 1)"
     claims += [
-        Claim("figure3", quick, "within .1", (AgentRuns(BOX, version),), _relative_loss(BOX, 0.25), converged)
+        Claim("figure3", quick, "within 0.1", (AgentRuns(BOX, version),), _relative_loss(BOX, 0.25), converged)
         for version in _versions(BOX)
     ]
     return claims  # fmt: skip
