@@ -3,8 +3,8 @@ r"""PSConRL: posterior sampling for constrained reinforcement learning (Provodin
 Each episode draws transitions from the posterior. If some policy of the sampled model meets the thresholds, the agent
 plays the optimal one. Otherwise it explores: it takes the shortest path to the least visited state, which makes
 infeasible samples ever rarer. The paper states a Bayesian regret of :math:`\tilde O(D S \sqrt{A T})` for every cost in
-communicating CMDPs (Theorem 4.1; docs/theory.md has a counterexample). It needs neither horizon, span, mixing time nor a
-safe policy.
+communicating CMDPs (Theorem 4.1; docs/theory.md has a counterexample). It needs neither horizon, span, mixing time
+nor a safe policy.
 
 The recipe ``psconrl-paper`` is this algorithm of the paper, with its prior and Ouyang et al.'s stopping rule; see
 ``schedules.Ouyang`` for how the paper's text differs. The default of this library has other parts, chosen by
