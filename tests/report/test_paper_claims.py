@@ -27,7 +27,6 @@ from psconrl.report.claims_table import claims_markdown, claims_table
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.example_diagram import draw_example, moves_of
 from psconrl.report.paper_claims import BOX, CLAIMS, COMPARISONS, ENDS, LARGE_GRID, SMALL_GRID, RangeRule
-from psconrl.report.paper_metric import paper_metric_runs
 
 THRESHOLD, OPTIMUM, SAFEST = 0.2, 0.775, 0.875
 
@@ -142,7 +141,7 @@ def test_a_mean_is_shown_with_its_standard_error():
 def test_the_metric_counts_full_windows_and_positive_parts_of_every_run():
     """A run that pays x too much in every round has x for each full window; one that pays too little has 0."""
     e = grid({"a": [(80.01, -30.0), (-5.0, 8.001)]})
-    regret, violation = (paper_metric_runs(e, e.curves["a"], i) for i in (0, 1))
+    regret, violation = (e.curves["a"].paper_curve(i, 500) for i in (0, 1))
     at = {int(t): k for k, t in enumerate(e.curves["a"].rounds)}
     assert regret[:, at[450]].tolist() == [0.0, 0.0]
     assert regret[:, at[500]] == pytest.approx([0.01, 0.0])

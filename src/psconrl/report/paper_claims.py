@@ -29,7 +29,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.report.claim_rules import FigureValue
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.paper_metric import figure_window, paper_metric_runs
+from psconrl.report.metrics import window_of
 
 SMALL_GRID, LARGE_GRID, BOX, EXAMPLE = "marsrover-4x4", "marsrover-8x8", "box", "counterexample"
 # The round at which the figures end. Figures 2 and 3 count from the first full window: 8,000 on 4x4 is round 8,500.
@@ -81,11 +81,11 @@ def _at(last: int, curves: Curves) -> int:
 
 
 def _figure2(environment: str, i: int) -> Measured:
-    return lambda e, c: paper_metric_runs(e, c, i)[:, _at(ENDS[environment], c)]
+    return lambda e, c: c.paper_curve(i, window_of(e, c))[:, _at(ENDS[environment], c)]
 
 
 def _window_average(environment: str, i: int, share: float = 1.0) -> Measured:
-    return lambda e, c: c.moving_average(i, figure_window(e, c))[:, _at(int(share * ENDS[environment]), c)]
+    return lambda e, c: c.moving_average(i, window_of(e, c))[:, _at(int(share * ENDS[environment]), c)]
 
 
 def _relative_loss(environment: str, share: float = 1.0) -> Measured:
@@ -106,7 +106,7 @@ def _second_half(environment: str) -> Measured:
     """Return what the second half of the run adds to the regret, relative to the first half."""
 
     def measured(e: Experiment, c: Curves) -> Floats:
-        curve = paper_metric_runs(e, c, 0)
+        curve = c.paper_curve(0, window_of(e, c))
         first = curve[:, _at(ENDS[environment] // 2, c)]
         return (curve[:, _at(ENDS[environment], c)] - first) / np.maximum(first, 1e-9)
 
@@ -256,7 +256,7 @@ def _figure2_claims() -> list[Claim]:
                     costlier,
                     "less than 0",
                     (AgentRuns(grid, version), AgentRuns(BOX, version)),
-                    lambda e, c: paper_metric_runs(e, c, 0)[:, -1],
+                    lambda e, c: c.paper_curve(0, window_of(e, c))[:, -1],
                     RangeRule(high=0.0),
                 )
             )

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.report.curves import Experiment
+from psconrl.report.example_diagram import draw_example
 from psconrl.report.metrics import measures, window_of
 from psconrl.report.panels import Line, Row, band, panel_figure, rows_of, tidy
 from psconrl.report.statistics import mean_interval
@@ -23,14 +24,15 @@ COUNTEREXAMPLE_WINDOW = 50  # rounds of the average cost in figure 1
 
 
 def figure1(experiment: Experiment) -> Figure:
-    """Draw the counterexample: average cost of the last rounds and of all so far, and the sampled theta.
+    """Draw the counterexample: its diagram, average cost of the last rounds and of all so far, and the sampled theta.
 
     The paper shows the average over the last 50 rounds.
     """
     if not all(curves.probe.size for curves in experiment.curves.values()):
         raise ConfigError(f"experiment {quoted(experiment.name)} recorded no sampled probability (probe = [...])")
-    figure = Figure(figsize=(12.3, 3.2))
-    recent, so_far, sampled = figure.subplots(1, 3)
+    figure = Figure(figsize=(8.6, 6.4))
+    (diagram, sampled), (recent, so_far) = figure.subplots(2, 2)
+    draw_example(diagram, experiment.model)
     for curves in experiment.curves.values():
         band(recent, curves, mean_interval(curves.moving_average(1, COUNTEREXAMPLE_WINDOW)))
         band(so_far, curves, mean_interval(curves.average(1)))
