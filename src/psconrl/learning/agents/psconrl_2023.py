@@ -1,4 +1,4 @@
-r"""PSConRL as in the authors' code of August 2023, whose curve on the 8x8 grid is that of the paper's Figure 2.
+r"""PSConRL as in the authors' code of August 2023, which is close to the curve of the paper's Figure 2 on the 8x8 grid.
 
 In the history of the authors' repository the parameters of the posterior have the floors 1 (2022), 0.01 (May 2023),
 0.001 (August 2023), 1 (January 2024) and 0.05 (since then: ``psconrl-published``). This is the rule of August 2023. An
@@ -9,8 +9,8 @@ episode draws transitions
 and plays the optimal policy of the sampled model. In states whose long-run frequency under that policy is 0, it plays
 all actions with equal probability: their code divides the frequencies of pairs by those of states, and replaces 0/0 by
 :math:`1/A`. An episode ends once a pair has been visited :math:`3 (1 + N)` times. Costs are learned as in
-``PublishedMeans``. Which version made the paper's figure is not documented; that it was this one is an inference from
-its curve (benchmarks/published_agents.py).
+``PublishedMeans``. The paper does not say which version made its figure; that this one made the panel of the 8x8 grid
+is an inference from its curve (benchmarks/published_agents.py).
 
 A frequency counts as 0 up to 1e-7, the feasibility tolerance of their solver. Two things differ. The sample is planned
 exactly, while that tolerance lets their linear program choose a part of the model which cannot be reached. And their
