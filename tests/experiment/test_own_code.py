@@ -356,7 +356,7 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
     rows = [" ".join(line.split()) for line in out.splitlines()]
     assert code == 0
     assert "│ mixed │ mixed │ Plays at random. │" in rows
-    assert any(row.startswith("│ broken │ │ cannot be used: the package that has it, unknown, fails") for row in rows)
+    assert any(row.startswith("│ broken │ │ cannot be used: the package that has it, unknown,") for row in rows)
     code, out, _ = said("envs")
     rows = [" ".join(line.split()) for line in out.splitlines()]
     assert code == 0

@@ -176,7 +176,7 @@ def test_verdicts_have_the_false_alarm_rate_they_say():
 def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
     grids = [experiments["marsrover-4x4"]]
     drawn = (
-        (figure1(experiments["counterexample"]), 3),
+        (figure1(experiments["counterexample"]), 4),
         (figure2(grids), 2),
         (figure2(grids, "paper"), 2),
         (figure3(grids), 2),
@@ -218,7 +218,8 @@ def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
 def test_figure_1_has_the_average_of_the_last_rounds_and_of_all(experiments):
     """The first is drawn from the first full window of 50 rounds on, the second from the first checkpoint on."""
     curves = experiments["counterexample"].curves["every"]
-    recent, so_far, _ = (axes.lines[0] for axes in figure1(experiments["counterexample"]).axes)
+    _, _, recent, so_far = figure1(experiments["counterexample"]).axes
+    recent, so_far = recent.lines[0], so_far.lines[0]
     totals = curves.cumulative[:, :, 1].mean(axis=0)  # every 10 rounds
     assert np.isnan(recent.get_ydata()[:4]).all()
     before = np.append(0.0, totals)[:-5]

@@ -95,7 +95,7 @@ TABLE = (
         learns_costs=True,
     ),
     Recipe(
-        "psconrl-published-2023", PSConRL2023, "PSConRL (authors' code of 2023, learns costs)",
+        "psconrl-published-2023", PSConRL2023, "PSConRL (authors' code of 2023)",
         "as in the authors' code of August 2023: floor 0.001, uniform play where the plan has no frequency",
         learns_costs=True,
     ),
@@ -140,7 +140,7 @@ TABLE = (
     Recipe("pdnac", PDNAC, "PDNAC", "natural actor-critic with multipliers, model-free (ergodic)", needs_horizon=True),
     Recipe("lagrangian", LagrangianPSRL, "Lagrangian PSRL", "posterior sampling, multipliers by online gradient"),
     Recipe(
-        "lagrangian-published", PublishedLagrangian, "Lagrangian PSRL (authors' code, learns costs)",
+        "lagrangian-published", PublishedLagrangian, "Lagrangian PSRL (authors' code)",
         "as in the authors' published code: a constant step on the average excess of an episode", learns_costs=True,
     ),
     Recipe(

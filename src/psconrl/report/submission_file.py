@@ -20,7 +20,7 @@ from psconrl.report.submission import FACTS, Runs, Submission, SubmittedRun, fil
 from psconrl.report.submission_checksums import changed_in, with_checksums
 
 FORMAT = "psconrl-submission"
-SCHEMA_VERSION = 3
+SUBMISSION_SCHEMA = 3
 LINES_DEEP = 3  # a line for every part, environment and run
 RESERVED_MODULES = {"psconrl", "numpy", "scipy", "highspy", *sys.stdlib_module_names}
 
@@ -42,7 +42,7 @@ def files_of_agent(name: str) -> dict[str, str]:
 
 def write_submission(submission: Submission, path: Path) -> None:
     """Write a submission to a file atomically."""
-    record = with_checksums({"format": FORMAT, "schema": SCHEMA_VERSION, **asdict(submission)})
+    record = with_checksums({"format": FORMAT, "schema": SUBMISSION_SCHEMA, **asdict(submission)})
     text = _laid_out(record, LINES_DEEP) + "\n"
     write_atomically(path, lambda f: f.write(text.encode()), ConfigError)
 
@@ -70,9 +70,9 @@ def read_submission(path: Path) -> Submission:
         raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise StoreError(f"{path}: is not a submission, as `psconrl board submit` writes it")
-    if record.get("schema") != SCHEMA_VERSION:
+    if record.get("schema") != SUBMISSION_SCHEMA:
         raise StoreError(
-            f"{path}: has schema {quoted(record.get('schema'))}, and this psconrl reads {SCHEMA_VERSION}; make it "
+            f"{path}: has schema {quoted(record.get('schema'))}, and this psconrl reads {SUBMISSION_SCHEMA}; make it "
             "again with `psconrl board submit`"
         )
     found = _Reader(path).submission(record)
