@@ -53,7 +53,6 @@ class PDNAC(Recording):
     """
 
     name: ClassVar[str] = "pdnac"
-    theory_constants: ClassVar[tuple[str, ...]] = ("gap",)
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
