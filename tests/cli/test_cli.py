@@ -258,7 +258,7 @@ def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, t
     assert (tmp_path / "results" / "report.html").exists()
     assert "report.html" in out
     claims = (tmp_path / "results" / "claims.md").read_text(encoding="utf-8")
-    assert claims.count("| figure 1 |") == claims.count("| not enough runs |") == 8  # three runs of each agent
+    assert claims.count("| figure 1 |") == claims.count("| undecided |") == 8  # three runs of each agent
     with Store(tmp_path / "results" / "results.db") as store:
         assert store.query("SELECT value FROM meta WHERE key = 'group counterexample'") == [("paper",)]
     for row in (

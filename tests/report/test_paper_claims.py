@@ -13,7 +13,7 @@ from psconrl.report.claim_rules import (
     AGREES,
     DIFFERS,
     LEAST_RUNS,
-    NOT_ENOUGH,
+    UNDECIDED,
     Ends,
     FigureValue,
     MeanOfRuns,
@@ -23,7 +23,7 @@ from psconrl.report.claim_rules import (
     measured_text,
     welch_interval,
 )
-from psconrl.report.claims_table import claims_markdown, claims_table
+from psconrl.report.claims_table import claims_markdown, claims_table, decided_claims
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.example_diagram import draw_example, moves_of
 from psconrl.report.paper_claims import BOX, CLAIMS, COMPARISONS, ENDS, LARGE_GRID, SMALL_GRID, RangeRule
@@ -109,9 +109,9 @@ def test_runs_that_do_not_vary_have_an_interval_of_one_point():
     ("ends", "verdict"),
     [
         ((0.0, 1.0), AGREES),
-        ((-0.1, 0.5), NOT_ENOUGH),
-        ((0.5, 1.1), NOT_ENOUGH),
-        ((-1.0, 2.0), NOT_ENOUGH),
+        ((-0.1, 0.5), UNDECIDED),
+        ((0.5, 1.1), UNDECIDED),
+        ((-1.0, 2.0), UNDECIDED),
         ((1.1, 2.0), DIFFERS),
         ((-2.0, -0.1), DIFFERS),
     ],
@@ -174,19 +174,29 @@ def test_claims_of_other_runs_differ():
 
 def test_there_is_no_verdict_on_few_runs_on_missing_agents_and_on_short_runs():
     few = verdicts([grid({"psconrl-paper": around(50, 65, LEAST_RUNS - 1), "c-ucrl": around(700, 29)})], ["figure2"])
-    assert few[f"{SMALL_GRID}: PSCONRL-PAPER has less regret than C-UCRL"] == NOT_ENOUGH
-    assert few[f"{SMALL_GRID}, regret at the end: PSCONRL-PAPER"] == NOT_ENOUGH
-    assert few[f"{SMALL_GRID}: PSCONRL-PAPER has less regret than UCRL-CMDP"] == NOT_ENOUGH
+    assert few[f"{SMALL_GRID}: PSCONRL-PAPER has less regret than C-UCRL"] == UNDECIDED
+    assert few[f"{SMALL_GRID}, regret at the end: PSCONRL-PAPER"] == UNDECIDED
+    assert few[f"{SMALL_GRID}: PSCONRL-PAPER has less regret than UCRL-CMDP"] == UNDECIDED
     enough = verdicts([grid({"psconrl-paper": around(50, 65, LEAST_RUNS), "c-ucrl": around(700, 29)})], ["figure2"])
     assert enough[f"{SMALL_GRID}: PSCONRL-PAPER has less regret than C-UCRL"] == AGREES
     short = grid({"psconrl-paper": around(50, 65), "c-ucrl": around(700, 29)}, last=8_000)
-    assert set(verdicts([short]).values()) == {NOT_ENOUGH}
+    assert set(verdicts([short]).values()) == {UNDECIDED}
     assert claims_table([short])[0]["rows"][0][3] == "runs end at round 8,000 of 8,500"
 
 
-def test_runs_that_cannot_tell_are_not_enough():
+def test_undecided_claims_are_left_out_and_counted():
+    agents = {"psconrl-paper": around(50, 65), "c-ucrl": around(700, 29, LEAST_RUNS - 1)}
+    (whole,) = claims_table([grid(agents)], ["figure2"])
+    shown = decided_claims(whole)
+    assert shown["rows"] == [row for row in whole["rows"] if row[-1] in (AGREES, DIFFERS)] != []
+    left_out = len(whole["rows"]) - len(shown["rows"])
+    assert shown["note"].endswith(f" {left_out} of {len(whole['rows'])} claims are undecided and not shown.")
+    assert decided_claims(shown)["note"] == shown["note"]
+
+
+def test_runs_that_cannot_tell_are_undecided():
     agents = {"psconrl-paper": around(50, 65, 6, 40), "c-ucrl": around(60, 65, 6, 40)}
-    assert verdicts([grid(agents)])[f"{SMALL_GRID}: PSCONRL-PAPER has less regret than C-UCRL"] == NOT_ENOUGH
+    assert verdicts([grid(agents)])[f"{SMALL_GRID}: PSCONRL-PAPER has less regret than C-UCRL"] == UNDECIDED
 
 
 def test_experiments_in_which_agents_learn_the_costs_come_first():
@@ -259,9 +269,9 @@ def test_other_experiments_have_no_claims():
 def test_results_without_an_optimum_or_samples_have_no_verdict():
     e = grid({"psconrl-paper": around(50, 65)})
     e.facts.pop("safest")
-    assert set(verdicts([e]).values()) == {NOT_ENOUGH}
+    assert set(verdicts([e]).values()) == {UNDECIDED}
     few = example_runs(np.full(5, 0.5), np.full(5, 0.5), (None, None))
-    assert set(verdicts([few]).values()) == {NOT_ENOUGH}
+    assert set(verdicts([few]).values()) == {UNDECIDED}
 
 
 def test_the_table_is_written_as_markdown():

@@ -194,15 +194,16 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
 
 
 def _print_claims(results: Path, path: Path, chosen: Sequence[str], quick: bool) -> None:
-    """Print the verdicts on the paper's claims about the chosen figures, and write them as Markdown."""
-    from psconrl.report.claims_table import SHORT_RUNS, claims_table, write_claims
+    """Print what was decided of the paper's claims about the chosen figures, and write all of them as Markdown."""
+    from psconrl.report.claims_table import SHORT_RUNS, claims_table, decided_claims, write_claims
     from psconrl.report.curves import read_experiments
 
     remark = SHORT_RUNS if quick else ""
     with Store(results) as store:
         tables = claims_table(read_experiments(store), chosen)
     for found in tables:
-        show_table(found | {"note": f"{found['note']} {remark}".strip()})
+        shown = decided_claims(found)
+        show_table(shown | {"note": f"{shown['note']} {remark}".strip()})
         write_claims(path, found, remark)
         console().print(Text(f"Claims: {path}"))
 

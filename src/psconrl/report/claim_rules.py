@@ -7,8 +7,8 @@ A mean over runs, or a difference of two, has Welch's t interval: with means :ma
           \nu = \frac{(s_x^2 / n_x + s_y^2 / n_y)^2}{(s_x^2 / n_x)^2 / (n_x - 1) + (s_y^2 / n_y)^2 / (n_y - 1)}
 
 A comparison says that a mean or a difference is in a range. It agrees if the whole interval is in the range, differs if
-the whole interval is outside, and otherwise there are not enough runs to tell. The level of the interval is .05 divided
-by the number of comparisons, so that a single wrong verdict among all of them has a probability of at most .05.
+the whole interval is outside, and otherwise the claim is undecided. The level of the interval is .05 divided by the
+number of comparisons, so that a single wrong verdict among all of them has a probability of at most .05.
 
 A value read off a figure has an error of reading and, because the figure shows a mean over runs as well, a standard
 error. It agrees if it is at most the error of reading outside the 95% interval of the difference, which is about two
@@ -27,7 +27,7 @@ from scipy.stats import t as student
 from psconrl.arrays import Floats
 from psconrl.report.number_format import format_number
 
-AGREES, DIFFERS, NOT_ENOUGH = "agrees", "differs", "not enough runs"
+AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
 LEAST_RUNS = 5
 WRONG_VERDICTS = 0.05  # probability of a wrong verdict: among all comparisons, and for every single value
 
@@ -98,11 +98,11 @@ def judge_range(found: Ends, low: float, high: float) -> str:
     >>> judge_range(Ends(1, 3), -math.inf, 0)
     'differs'
     >>> judge_range(Ends(-1, 3), -math.inf, 0)
-    'not enough runs'
+    'undecided'
     """
     if low <= found.low and found.high <= high:
         return AGREES
-    return DIFFERS if found.high < low or found.low > high else NOT_ENOUGH
+    return DIFFERS if found.high < low or found.low > high else UNDECIDED
 
 
 def judge_value(here: MeanOfRuns, value: FigureValue) -> str:

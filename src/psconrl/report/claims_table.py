@@ -13,7 +13,7 @@ from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
 from psconrl.report.claim_rules import (
     LEAST_RUNS,
-    NOT_ENOUGH,
+    UNDECIDED,
     WRONG_VERDICTS,
     judge_range,
     judge_value,
@@ -40,7 +40,7 @@ def claims_table(
     note = (
         f"Here: mean ± standard error, number of runs; regret and violation in the paper's metric. Comparisons: Welch "
         f"intervals at level .05 / {COMPARISONS}. Values: within the error of reading and the 95% interval of the "
-        f"difference. None below {LEAST_RUNS} runs."
+        f"difference. Undecided below {LEAST_RUNS} runs."
     )
     if known:
         note += f" In the paper the agents learn the costs; here they know them on {', '.join(known)}."
@@ -51,6 +51,14 @@ def claims_table(
         "rows": rows,
     }
     return [table] if rows else []
+
+
+def decided_claims(table: dict[str, Any]) -> dict[str, Any]:
+    """Return a table of claims without those that are undecided, whose number the note gives."""
+    rows = [row for row in table["rows"] if row[-1] != UNDECIDED]
+    left_out = len(table["rows"]) - len(rows)
+    note = f" {left_out} of {len(table['rows'])} claims are undecided and not shown." if left_out else ""
+    return table | {"rows": rows, "note": table["note"] + note}
 
 
 def claims_markdown(table: Mapping[str, Any], remark: str = "") -> str:
@@ -96,17 +104,17 @@ def _judged(claim: Claim, players: Sequence[tuple[Experiment, Curves | None, Age
     means = []
     for experiment, curves, player in players:
         if curves is None:
-            return f"no runs of {title_of(player.label)}", NOT_ENOUGH
+            return f"no runs of {title_of(player.label)}", UNDECIDED
         end = ENDS[player.environment]
         if curves.rounds[-1] < end:
-            return f"runs end at round {curves.rounds[-1]:,} of {end:,}", NOT_ENOUGH
+            return f"runs end at round {curves.rounds[-1]:,} of {end:,}", UNDECIDED
         values = claim.measured(experiment, curves) if _can_be_measured(claim, experiment, curves) else np.empty(0)
         if not (values.size and np.isfinite(values).all()):
-            return f"not recorded for {title_of(player.label)}", NOT_ENOUGH
+            return f"not recorded for {title_of(player.label)}", UNDECIDED
         means.append(mean_of_runs(values))
     here = "; ".join(map(measured_text, means))
     if min(mean.runs for mean in means) < LEAST_RUNS:
-        return here, NOT_ENOUGH
+        return here, UNDECIDED
     if not isinstance(claim.rule, RangeRule):
         return here, judge_value(means[0], claim.rule)
     interval = welch_interval(means[0], means[1] if len(means) > 1 else None, WRONG_VERDICTS / COMPARISONS)
