@@ -203,7 +203,10 @@ def _print_claims(results: Path, path: Path, chosen: Sequence[str], quick: bool)
         tables = claims_table(read_experiments(store), chosen)
     for found in tables:
         shown = decided_claims(found)
-        show_table(shown | {"note": f"{shown['note']} {remark}".strip()})
+        if shown["rows"]:
+            show_table(shown | {"note": f"{shown['note']} {remark}".strip()})
+        else:
+            console().print(Text(f"All {len(found['rows'])} claims of the paper are undecided. {remark}".strip()))
         write_claims(path, found, remark)
         console().print(Text(f"Claims: {path}"))
 
