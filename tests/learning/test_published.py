@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from psconrl.agents import PSConRL2023, PublishedLagrangian, PublishedMeans, make
-from psconrl.learning.agents.psconrl_2023 import NO_FREQUENCY, uniform_where_absent
+from psconrl.agents import LagrangianPSRL, PSConRL2023, PublishedLagrangian, PublishedMeans, make
+from psconrl.errors import AgentError
+from psconrl.learning.agents.psconrl_2023 import uniform_where_absent
 from psconrl.learning.posterior.cost_beliefs import Hints
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.model.transition import Transition
@@ -79,7 +80,7 @@ def test_a_policy_is_uniform_where_it_has_no_long_run_frequency():
     assert uniform_where_absent(Transition.of(P), policy).tolist() == [[1.0, 0.0], [0.25, 0.75], [0.5, 0.5]]
 
 
-@pytest.mark.parametrize(("leaving", "played"), [(1.5 * NO_FREQUENCY, [0.0, 1.0]), (0.5 * NO_FREQUENCY, [0.5, 0.5])])
+@pytest.mark.parametrize(("leaving", "played"), [(1.5e-7, [0.0, 1.0]), (0.5e-7, [0.5, 0.5])])
 def test_a_frequency_counts_as_0_up_to_a_tolerance(leaving, played):
     """State 1 is entered with a small probability and left at once, so this is about its frequency."""
     P = Transition.of(np.array([[1.0 - leaving, leaving], [0.5, 0.5], [0.5, 0.5], [1.0, 0.0]]))
@@ -146,6 +147,25 @@ def test_what_is_played_is_cheapest_at_the_multiplier(multiplier, played):
     episode = agent.begin(0)
     assert episode.policy[0].tolist() == played
     assert episode.value == pytest.approx(min(multiplier, 1.0) - 0.25 * multiplier)
+
+
+@pytest.mark.parametrize("agent", [PublishedLagrangian, LagrangianPSRL])
+def test_a_multiplier_that_is_too_large_to_plan_with_is_an_error(agent):
+    """One unit of the cost is worth the multiplier: 1e99 can be planned with, 1e101 exceeds the largest cost."""
+    learner = taught(agent(1, 2, [0.25], seed=0), {(0, 0, 0): 1, (0, 1, 0): 1})
+    learner.multipliers = np.array([1e99])
+    assert learner.begin(0).policy[0].tolist() == [0.0, 1.0]
+    for multiplier in (1e101, np.inf):
+        learner.multipliers = np.array([multiplier])
+        with pytest.raises(AgentError, match=r"at a multiplier of .* costs exceed 1e\+100; take a smaller rate"):
+            learner.begin(0)
+
+
+@pytest.mark.parametrize("rate", [1.01e100, 1e308, 0.0, -1.0])
+def test_a_rate_beyond_the_largest_cost_is_refused(rate):
+    assert PublishedLagrangian(1, 2, [0.25], rate=1e100, seed=0).rate == 1e100
+    with pytest.raises(AgentError, match=r"rate must be a positive number up to 1e\+100; got"):
+        PublishedLagrangian(1, 2, [0.25], rate=rate, seed=0)
 
 
 def test_the_rate_is_that_of_the_8x8_grid_unless_another_is_given():

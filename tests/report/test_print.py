@@ -334,10 +334,27 @@ def test_tables_have_the_numbers_of_the_runs(experiments, results, tmp_path, cap
     assert markdown[-1] == "Mean and 95% bootstrap interval over runs, after the last round."
     alone = print_table(shown[:1], measures(shown[:1], ["violation"]), "markdown").splitlines()
     assert alone[0] == "| agent | runs | violation (corner) |"
+    assert [row["spread"] for row in rows] == ["interval"] * 6
     assert run("table", results, "--experiments", "box", "--format", "latex", "--out", tmp_path / "t.tex") == 0
     capsys.readouterr()
     assert run("table", results, "--experiments", "box", "--format", "latex") == 0
     assert capsys.readouterr().out == (tmp_path / "t.tex").read_text()
+
+
+def test_only_numbers_with_intervals_are_said_to_have_them(experiments):
+    """The paper's metric has standard deviations over runs, of n values divided by n."""
+    box = select(experiments, ["box"], ["psconrl"])
+    values = box[0].curves["psconrl"].paper_curve(0, 1_000)[:, -1]
+    deviation = values.std()
+    both, paper = measures(box, ["regret", "paper-regret"]), measures(box, ["paper-regret"])
+    notes = [print_table(box, measured, "markdown").splitlines()[-1] for measured in (both[:1], paper, both)]
+    assert notes[0] == "Mean and 95% bootstrap interval over runs, after the last round."
+    assert notes[1] == "In the paper's metric, mean and standard deviation over runs, after the last round."
+    assert notes[2] == f"{notes[0]} {notes[1]}"
+    rows = list(csv.DictReader(io.StringIO(print_table(box, both, "csv"))))
+    assert [row["spread"] for row in rows] == ["interval", "deviation"]
+    ends = [float(rows[1][key]) for key in ("low", "high")]
+    assert ends == pytest.approx([values.mean() - deviation, values.mean() + deviation])
 
 
 def compiles_in_principle(latex):
@@ -393,5 +410,5 @@ def test_a_single_run_has_no_interval(experiments):
     )
     alone = [replace(rover, curves={"psconrl": one})]
     text = print_table(alone, measures(alone, ["regret"]), "csv").splitlines()[1]
-    assert text.endswith(",,")
+    assert text.endswith(",,,")
     assert runs_of(alone[0]) == "1 run"

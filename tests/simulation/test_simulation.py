@@ -527,6 +527,30 @@ def test_regret_needs_a_trace():
         regret([], plan(psconrl.load("counterexample")))
 
 
+@pytest.mark.parametrize("window", [0, -5, 2.5, float("nan"), "a", None, True], ids=repr)
+def test_a_window_that_is_no_number_of_rounds_is_refused(window):
+    cmdp = psconrl.load("counterexample")
+    trace = simulate(cmdp, agent_for(cmdp), 5, seed=0)
+    with pytest.raises(ConfigError, match="window must be a whole number from 1 on; got"):
+        paper_regret([trace], plan(cmdp), window=window)
+
+
+def test_the_papers_metric_needs_traces_and_an_optimum():
+    cmdp = psconrl.load("counterexample")
+    trace, best = simulate(cmdp, agent_for(cmdp), 5, seed=0), plan(cmdp)
+    for given in ([], (), trace, None):
+        with pytest.raises(ConfigError, match="paper_regret needs a list of traces, at least one; got"):
+            paper_regret(given, best, window=2)
+    with pytest.raises(ConfigError, match=r"paper_regret needs a trace, .*; got int"):
+        paper_regret([trace, 1], best, window=2)
+    with pytest.raises(ConfigError, match=r"paper_regret needs a plan of the model, .*; got CMDP"):
+        paper_regret([trace], cmdp, window=2)
+    with pytest.raises(ConfigError, match="paper_regret needs an optimum; this plan is infeasible"):
+        paper_regret([trace], plan(cmdp.with_thresholds([-1.0])), window=2)
+    with pytest.raises(ConfigError, match="paper_regret needs traces with the same checkpoints"):
+        paper_regret([trace, simulate(cmdp, agent_for(cmdp), 6, seed=0)], best, window=2)
+
+
 def test_regret_refuses_a_plan_of_another_model():
     """Other sizes, other costs, other transitions and other thresholds, each with the same number of costs."""
     cmdp = psconrl.load("marsrover-4x4")

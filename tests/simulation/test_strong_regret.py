@@ -97,6 +97,12 @@ def test_the_papers_curve_is_that_of_a_loop_over_rounds(window):
         np.testing.assert_allclose(found, expected[:, rounds - 1], atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)])
+def test_the_papers_curve_without_runs_or_rounds_is_empty(shape):
+    rounds = np.arange(1, 1 + shape[1])
+    assert paper_curve(np.zeros(shape), rounds, 2, np.zeros(shape[0])).shape == shape
+
+
 def test_the_positive_part_of_a_line_is_summed_over_whole_rounds():
     rng = np.random.default_rng(1)
     first, last, n = rng.normal(size=300), rng.normal(size=300), rng.integers(1, 12, size=300)

@@ -68,7 +68,9 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--width", metavar="LENGTH", help="Exact width, e.g. 3.25in, 8.5cm, 85mm, 246pt. [default: as it fits]")
 @click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
 def figure_command(width: str | None, out: str, **given: Any) -> None:
-    """Draw curves of RESULTS for a paper: means over runs with 95% bands, in the width of its column.
+    """Draw curves of RESULTS for a paper: means over runs with bands, in the width of its column.
+
+    Bands are 95% intervals of the mean; for paper-regret and paper-violation, standard deviations over runs.
 
     Agents have the colours of the page. A curve that leaves the axes is cut off, and the panel says where it ends.
     """
@@ -91,7 +93,10 @@ def figure_command(width: str | None, out: str, **given: Any) -> None:
 def table_command(form: str, out: str | None, **given: Any) -> None:
     """Tabulate final values of RESULTS for a paper: mean and 95% interval over runs, and the number of runs.
 
-    LaTeX needs the package booktabs; CSV has a line for each number, not rounded.
+    paper-regret and paper-violation have the standard deviation over runs in place of the interval.
+
+    LaTeX needs the package booktabs; CSV has a line for each number, not rounded, and the column spread says
+    whether low and high are those of the interval or of the deviation.
     """
     from psconrl.report.print_table import print_table
 

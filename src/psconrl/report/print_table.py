@@ -15,7 +15,7 @@ from psconrl.report.statistics import MeanInterval, final
 
 FORMATS = ("latex", "markdown", "csv")
 NOTE = "Mean and 95% bootstrap interval over runs, after the last round."
-NOTE_ON_DEVIATIONS = "In the paper's metric, mean and standard deviation over runs."
+NOTE_ON_DEVIATIONS = "In the paper's metric, mean and standard deviation over runs, after the last round."
 
 
 def print_table(experiments: Sequence[Experiment], measured: Sequence[Measure], form: str) -> str:
@@ -36,9 +36,10 @@ def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[
 def _note(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
     """Return the note on the numbers, and on dashes if the table has any."""
     pairs = [(m, e, c) for m in measured for e in experiments if m.applies_to(e) for c in e.curves.values()]
-    deviations = any(m.metric.deviation for m in measured)
+    spreads = {m.metric.deviation for m in measured}
     lacking = not all(m.known_of(e, c) for m, e, c in pairs)
-    return " ".join([NOTE, *([NOTE_ON_DEVIATIONS] if deviations else []), *([UNKNOWN] if lacking else [])])
+    notes = ((NOTE, False in spreads), (NOTE_ON_DEVIATIONS, True in spreads), (UNKNOWN, lacking))
+    return " ".join(note for note, applies in notes if applies)
 
 
 def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
@@ -100,15 +101,20 @@ def _markdown_cell(cell: Any) -> str:
 
 
 def _csv(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
-    """Return CSV with a line for each number, not rounded; the ends of a missing interval are empty."""
+    """Return CSV with a line for each number, not rounded; a single run has no spread.
+
+    ``spread`` says what ``low`` and ``high`` are: the ends of an interval of the mean, or the mean minus and plus the
+    standard deviation over runs.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["experiment", "agent", "runs", "metric", "mean", "low", "high"])
+    writer.writerow(["experiment", "agent", "runs", "metric", "mean", "low", "high", "spread"])
     for experiment in experiments:
         for title, runs, estimates in _entries(experiment, measured):
             for measure, found in zip(measured, estimates, strict=True):
                 if found is not None:
-                    ends = [float(found.low), float(found.high)] if found.has_interval else ["", ""]
+                    spread = "deviation" if measure.metric.deviation else "interval"
+                    ends = [float(found.low), float(found.high), spread] if found.has_interval else ["", "", ""]
                     row = [experiment.title, title, runs, measure.title, float(found.mean), *ends]
                     writer.writerow(map(csv_cell, row))
     return text.getvalue()

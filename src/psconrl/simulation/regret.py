@@ -9,12 +9,15 @@ quantity, see ``paper_regret``.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
+from psconrl.learning.checks import as_count
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.simulation.trace import Trace
@@ -64,13 +67,7 @@ def regret(trace: Trace, plan: Plan) -> Regret:
     >>> bool(psconrl.regret(trace, best).regret[-1] < 300)
     True
     """
-    if not isinstance(trace, Trace):
-        raise ConfigError(f"regret needs a trace, as psconrl.simulate returns it; got {type(trace).__name__}")
-    if not isinstance(plan, Plan):
-        raise ConfigError(f"regret needs a plan of the model, as psconrl.plan returns it; got {type(plan).__name__}")
-    if plan.status is Status.INFEASIBLE:
-        raise ConfigError("regret needs an optimum; this plan is infeasible")
-    _need_same_model(trace, plan)
+    _need_comparable("regret", trace, plan)
     aims = targets(plan.costs[0], trace.thresholds)
     signed = signed_regret(trace.cumulative, trace.rounds, aims)
     log, strong = trace.policies, None
@@ -86,15 +83,29 @@ def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints
     average cost over the last ``window`` rounds minus the target, from the first round with a full window on. The
     paper shows the mean and the standard deviation over runs. All traces must share their checkpoints.
     """
+    window = as_count(window, "window", ConfigError)
+    if not isinstance(traces, Sequence) or not traces:
+        raise ConfigError(f"paper_regret needs a list of traces, at least one; got {quoted(traces)}")
+    for trace in traces:
+        _need_comparable("paper_regret", trace, plan)
     rounds = traces[0].rounds
     if any(not np.array_equal(trace.rounds, rounds) for trace in traces):
         raise ConfigError("paper_regret needs traces with the same checkpoints")
-    for trace in traces:
-        _need_same_model(trace, plan)
     totals = np.array([trace.cumulative for trace in traces])
     aims = targets(plan.costs[0], traces[0].thresholds)
     curves = [paper_curve(totals[:, :, i], rounds, window, aim) for i, aim in enumerate(aims)]
     return rounds, np.stack(curves, axis=-1)
+
+
+def _need_comparable(measure: str, trace: Any, plan: Any) -> None:
+    """Raise an error that names the measure unless a trace and an optimal plan of its model are given."""
+    if not isinstance(trace, Trace):
+        raise ConfigError(f"{measure} needs a trace, as psconrl.simulate returns it; got {type(trace).__name__}")
+    if not isinstance(plan, Plan):
+        raise ConfigError(f"{measure} needs a plan of the model, as psconrl.plan returns it; got {type(plan).__name__}")
+    if plan.status is Status.INFEASIBLE:
+        raise ConfigError(f"{measure} needs an optimum; this plan is infeasible")
+    _need_same_model(trace, plan)
 
 
 def _need_same_model(trace: Trace, plan: Plan) -> None:
@@ -170,7 +181,7 @@ def paper_curve(totals: Floats, rounds: Ints, window: int, aim: ArrayLike) -> Fl
     Windows that are not full are left out, so that a curve is 0 before round :math:`w`. It is exact if every round is
     a checkpoint. Otherwise the cost counts as the same in all rounds between two checkpoints.
     """
-    if window > rounds[-1]:
+    if not totals.size or window > rounds[-1]:
         return np.zeros_like(totals)
     grid = np.unique(np.concatenate([[window], rounds, rounds + window]))  # where a moving average may bend
     grid = grid[(grid >= window) & (grid <= rounds[-1])]

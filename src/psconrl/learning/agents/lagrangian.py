@@ -19,19 +19,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.kernels.products import combine, dot
 from psconrl.learning.checks import as_amounts, as_positive
+from psconrl.learning.lagrangian_sampler import LagrangianSampler
 from psconrl.learning.parts.schedules import Schedule
 from psconrl.learning.posterior.cost_beliefs import CostBelief
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
-from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.sampler import Sampler
 from psconrl.planning.scaling import cost_units
 
 
-class LagrangianPSRL(Sampler):
+class LagrangianPSRL(LagrangianSampler):
     """Posterior sampling of the transitions, with gradient ascent on the multipliers.
 
     ``rate``: step size of the gradient, dimensionless: costs are measured in their ranges over all pairs (those of the
@@ -40,7 +38,6 @@ class LagrangianPSRL(Sampler):
     """
 
     name: ClassVar[str] = "lagrangian"
-    keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -65,13 +62,6 @@ class LagrangianPSRL(Sampler):
         self.rate, self.ceiling = as_positive(rate, "rate"), as_positive(ceiling, "ceiling")
         self.start = as_amounts(start, "start", self.thresholds.size)
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)
-
-    def begin(self, state: int) -> Episode:
-        """Draw a model, and return its optimal policy for the Lagrangian at the present multipliers."""
-        P = self._draw()
-        costs = self._episode_costs()
-        more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, costs[0].size)).reshape(costs.shape[1:])
-        return self._minimising(P, costs[:1] + more, state, "lagrangian", dot(self.multipliers, self.thresholds))
 
     def end(self, record: Record) -> None:
         """Learn from an episode, and update the multipliers by the excess over the thresholds."""

@@ -20,19 +20,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.kernels.products import combine, dot
-from psconrl.learning.checks import as_positive
+from psconrl.caps import LARGEST_COST
+from psconrl.learning.checks import as_number
+from psconrl.learning.lagrangian_sampler import LagrangianSampler
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Published, Schedule
 from psconrl.learning.posterior.cost_beliefs import CostBelief, PublishedMeans
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.transition_beliefs import Belief, FlooredCounts
 from psconrl.learning.runtime.constraint_names import Thresholds
-from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.sampler import Sampler
 
 
-class PublishedLagrangian(Sampler):
+class PublishedLagrangian(LagrangianSampler):
     """Lagrangian PSRL of the authors' code: a constant step on the average excess of every episode.
 
     ``rate``: step size, objective per squared cost. The authors' script has 2.9 on Marsrover 4x4, 0.0035 on 8x8 (the
@@ -40,7 +39,6 @@ class PublishedLagrangian(Sampler):
     """
 
     name: ClassVar[str] = "lagrangian-published"
-    keeps_multipliers: ClassVar[bool] = True
     parts: ClassVar[Mapping[str, Part | None]] = {
         "belief": FlooredCounts(0.01),
         "schedule": Published(),
@@ -65,14 +63,8 @@ class PublishedLagrangian(Sampler):
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
-        self.rate = as_positive(rate, "rate")
-
-    def begin(self, state: int) -> Episode:
-        """Draw a model, and return its optimal policy for the Lagrangian at the present multipliers."""
-        P = self._draw()
-        costs = self._episode_costs()
-        priced = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, costs[0].size)).reshape(costs[0].shape)
-        return self._minimising(P, costs[:1] + priced, state, "lagrangian", dot(self.multipliers, self.thresholds))
+        size = f"a positive number up to {LARGEST_COST:g}"  # so that every step is finite
+        self.rate = as_number(rate, "rate", size, lambda x: 0 < x <= LARGEST_COST)
 
     def end(self, record: Record) -> None:
         """Learn from an episode, and move the multipliers by its average excess over the thresholds."""

@@ -87,6 +87,8 @@ class PSConRL2023(Sampler):
 def uniform_where_absent(P: Transition, policy: Floats) -> Floats:
     """Return a policy (S, A), replaced by the uniform one in states whose long-run frequency under it is 0.
 
+    In a chain with several closed classes, the frequency of a state is that of a run in its class.
+
     >>> P = Transition.of(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))  # state 1 is never left
     >>> uniform_where_absent(P, np.array([[1.0, 0.0], [1.0, 0.0]])).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
