@@ -261,15 +261,25 @@ def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, t
     assert claims.count("| figure 1 |") == claims.count("| undecided |") == 8  # three runs of each agent
     with Store(tmp_path / "results" / "results.db") as store:
         assert store.query("SELECT value FROM meta WHERE key = 'group counterexample'") == [("paper",)]
-    for row in (
-        ("marsrover-4x4", "16", "6", "0.2", "0.775", "0.75", "0.875", "0.5"),
-        ("marsrover-8x8", "64", "14", "0.1", "0.93809524", "0.92307692", "0.95238095", "0.14285714"),
-        ("box", "60", "22", "0.6", "0.845", "0.83333333", "0.875", "0.05"),
-    ):
-        line = next(line for line in out.splitlines() if row[0] in line)
-        cells = [cell.strip() for cell in line.strip("│|").replace("|", "│").split("│")]
-        assert tuple(cells[:8]) == row
-        assert cells[-1] == "holds"
+    table = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
+    assert table[:7] == [
+        ["states", "16", "64", "60"],
+        ["diameter", "6", "14", "22"],
+        ["threshold", "0.2", "0.1", "0.6"],
+        ["optimum", "0.775", "0.93809524", "0.845"],
+        ["optimum without constraint", "0.75", "0.92307692", "0.83333333"],
+        ["optimum at the least threshold", "0.875", "0.95238095", "0.875"],
+        ["shadow price", "0.5", "0.14285714", "0.05"],
+    ]
+    assert table[8] == ["proof", "holds", "holds", "holds"]
+    for name in ("claims.md", "figure1.png", "report.html"):
+        (tmp_path / "results" / name).unlink()
+    (tmp_path / "results" / "claims.md").mkdir()  # cannot be written: all else is
+    code, _, err = cli(*command.split(), "--out", tmp_path / "results", "--workers", "1")
+    assert code == 2
+    assert re.search(r"ConfigError: .*claims\.md: cannot be written \(.*\)\n$", err)
+    assert (tmp_path / "results" / "figure1.png").exists()
+    assert (tmp_path / "results" / "report.html").exists()
 
 
 PLOTS = {

@@ -102,6 +102,7 @@ def rational(x: Fraction) -> str:
 def show_table(found: Mapping[str, Any]) -> None:
     """Print a table of a report: title, note, header, rows."""
     table = Table(*found["header"], title=found["title"], caption=found["note"])
+    table.title_justify = table.caption_justify = "left"
     for row in found["rows"]:
         table.add_row(*map(str, row))
     console().print(table)

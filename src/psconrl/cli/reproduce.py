@@ -1,12 +1,12 @@
 """The command ``reproduce``: the paper's experiments, figures and page from scratch, and the leaderboard."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from psconrl.cli.experiments import (
@@ -19,7 +19,7 @@ from psconrl.cli.experiments import (
     write_page,
 )
 from psconrl.cli.leaderboard import BOARDS, reproduce_board
-from psconrl.cli.render import console, number, show_table
+from psconrl.cli.render import console, number, numbers_table, show_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
@@ -92,6 +92,9 @@ def _reproduce_paper(
     what: str, quick: bool, agents: str | None, folder: Path, metric: str, workers: int | None, executor: str
 ) -> None:
     """Run the missing jobs of the paper's experiments, print their tables, and write figures and page to the folder."""
+    from psconrl.report.claims_table import SHORT_RUNS, claims_table, write_claims
+    from psconrl.report.curves import read_experiments
+
     paper = _with_agents(shipped_spec("paper"), what, agents)
     chosen = list(PARTS) if what == "all" else [what]
     if what != "theory":
@@ -112,11 +115,18 @@ def _reproduce_paper(
         _say_what_is_short(results, dict.fromkeys(PARTS[part][0] for part in chosen))
     if "theory" in chosen:
         _print_bounds(results)
-    _print_claims(results, folder / "claims.md", chosen, quick)
+    remark = SHORT_RUNS if quick else ""
+    with Store(results) as store:
+        claims = claims_table(read_experiments(store), chosen)
+    for table in claims:
+        _print_decided(table, remark)
     formats = ("png",) if quick and what == "all" else ("png", "svg", "pdf")  # a quick look needs no print formats
     for path in _draw(results, folder, chosen, metric, formats):
         console().print(Text(f"Picture: {path}"))
     console().print(Text(f"Page: {write_page(results, folder / 'report.html')}"))
+    for table in claims:
+        write_claims(folder / "claims.md", table, remark)
+        console().print(Text(f"Claims: {folder / 'claims.md'}"))
     for outcome in outcomes:
         leave_unless_complete(outcome)
 
@@ -193,22 +203,15 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
     return [folder / f"{name}.png" for name in figures]
 
 
-def _print_claims(results: Path, path: Path, chosen: Sequence[str], quick: bool) -> None:
-    """Print what was decided of the paper's claims about the chosen figures, and write all of them as Markdown."""
-    from psconrl.report.claims_table import SHORT_RUNS, claims_table, decided_claims, write_claims
-    from psconrl.report.curves import read_experiments
+def _print_decided(claims: Mapping[str, Any], remark: str) -> None:
+    """Print the claims of a table that were decided."""
+    from psconrl.report.claims_table import decided_claims
 
-    remark = SHORT_RUNS if quick else ""
-    with Store(results) as store:
-        tables = claims_table(read_experiments(store), chosen)
-    for found in tables:
-        shown = decided_claims(found)
-        if shown["rows"]:
-            show_table(shown | {"note": f"{shown['note']} {remark}".strip()})
-        else:
-            console().print(Text(f"All {len(found['rows'])} claims of the paper are undecided. {remark}".strip()))
-        write_claims(path, found, remark)
-        console().print(Text(f"Claims: {path}"))
+    shown = decided_claims(claims)
+    if shown["rows"]:
+        show_table(shown | {"note": f"{shown['note']} {remark}".strip()})
+    else:
+        console().print(Text(f"All {len(claims['rows'])} claims of the paper are undecided. {remark}".strip()))
 
 
 def _print_bounds(results: Path) -> None:
@@ -223,25 +226,26 @@ def _print_bounds(results: Path) -> None:
 
 
 def _print_exact_values() -> None:
-    """Print the exact solutions of the environments, with proof."""
-    table = Table("environment", "S", "D", "threshold", "optimum", "fastest", "safest", "shadow price", "gap", "proof")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name in GRIDS:
-        cmdp = load(name)
-        best = plan(cmdp)
-        low = cost_ranges(cmdp)[:, 0]
-        safest = plan(cmdp.with_thresholds([low[1]]))
-        table.add_row(
-            name,
-            str(cmdp.n_states),
-            number(diameter(cmdp)),
-            number(float(cmdp.thresholds[0])),
-            number(best.value),
-            number(low[0]),
-            number(safest.value),
-            number(float(best.multipliers[0])),
-            format_number(abs(best.gap), 1),
-            "holds" if best.certificate.holds else "FAILS",
-        )
+    """Print the exact solutions of the environments, with proof: a column for each, to fit narrow terminals."""
+    columns = [_exact_values(name) for name in GRIDS]
+    table = numbers_table("exact solutions", *GRIDS)
+    for quantity in columns[0]:
+        table.add_row(quantity, *(column[quantity] for column in columns))
     console().print(table)
+
+
+def _exact_values(name: str) -> dict[str, str]:
+    """Return what is known exactly of an environment, as texts."""
+    cmdp = load(name)
+    best, low = plan(cmdp), cost_ranges(cmdp)[:, 0]
+    return {
+        "states": str(cmdp.n_states),
+        "diameter": number(diameter(cmdp)),
+        "threshold": number(float(cmdp.thresholds[0])),
+        "optimum": number(best.value),
+        "optimum without constraint": number(low[0]),
+        "optimum at the least threshold": number(plan(cmdp.with_thresholds([low[1]])).value),
+        "shadow price": number(float(best.multipliers[0])),
+        "gap": format_number(abs(best.gap), 1),
+        "proof": "holds" if best.certificate.holds else "FAILS",
+    }

@@ -17,7 +17,7 @@ LEFT, RIGHT, SWITCH = range(3)
 
 
 def gate(length: int = 8, closing: float = 0.2, opened: float = 0.2, right: float = 0.3) -> CMDP:
-    """Maximise the reward behind a gate within limits on the time that it is open, and on the time behind it.
+    """Maximise the reward behind a gate under constraints on the time that it is open, and on the time behind it.
 
     >>> gate()
     CMDP(16 states, 3 actions, 2 constraints, dense)

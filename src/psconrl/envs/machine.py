@@ -26,7 +26,7 @@ def machine(
     damage: float = 1.0,
     limit: float = 0.05,
 ) -> CMDP:
-    """Maximise the pieces that a machine makes within a limit on the average damage of its breakdowns.
+    """Maximise the pieces that a machine makes under a constraint on the average damage of its breakdowns.
 
     >>> machine()
     CMDP(7 states, 3 actions, 1 constraint, dense)

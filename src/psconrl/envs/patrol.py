@@ -18,7 +18,7 @@ FORWARD, BACK, WATCH = range(3)
 
 
 def patrol(length: int = 9, success: float = 0.2, first: float = 0.8, second: float = 0.8) -> CMDP:
-    """Maximise the time at one place of a ring within limits on the rounds without a guard at two others.
+    """Maximise the time at one place of a ring under constraints on the rounds without a guard at two others.
 
     >>> patrol()
     CMDP(9 states, 3 actions, 2 constraints, dense)

@@ -14,7 +14,7 @@ from psconrl.model.cmdp import CMDP
 
 
 def random_walk(length: int = 10, drift: float = 0.2, effort: float = 0.3) -> CMDP:
-    """Maximise the time at the top of a random walk within a limit on the effort.
+    """Maximise the time at the top of a random walk under a constraint on the effort.
 
     >>> random_walk()
     CMDP(10 states, 3 actions, 1 constraint, dense)
