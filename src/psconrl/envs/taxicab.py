@@ -1,4 +1,4 @@
-r"""Howard's taxicab (Howard 1960, Dynamic Programming and Markov Processes, chapter 5), with a constraint on taxi stands.
+r"""Howard's taxicab with a constraint on taxi stands (Howard 1960, Dynamic Programming and Markov Processes, ch. 5).
 
 A driver in town A, B or C can ``cruise``, go to a taxi ``stand``, or wait for a call by ``radio``; every choice has its
 probabilities of the next town and its fares. Town B has no radio: waiting for a call there is cruising. The optimal
