@@ -149,12 +149,14 @@ def test_what_is_played_is_cheapest_at_the_multiplier(multiplier, played):
     assert episode.value == pytest.approx(min(multiplier, 1.0) - 0.25 * multiplier)
 
 
+@pytest.mark.parametrize(("spent", "threshold", "played"), [(1.0, 0.0, [0.0, 1.0]), (0.0, 1.0, [1.0, 0.0])])
 @pytest.mark.parametrize("agent", [PublishedLagrangian, LagrangianPSRL])
-def test_a_multiplier_that_is_too_large_to_plan_with_is_an_error(agent):
-    """One unit of the cost is worth the multiplier: 1e99 can be planned with, 1e101 exceeds the largest cost."""
-    learner = taught(agent(1, 2, [0.25], seed=0), {(0, 0, 0): 1, (0, 1, 0): 1})
+def test_a_multiplier_that_is_too_large_to_plan_with_is_an_error(agent, spent, threshold, played):
+    """One unit of the cost, or of the threshold, is worth the multiplier: 1e99 can be planned with, 1e101 cannot."""
+    costs = CHOICE * np.array([1.0, spent]).reshape(2, 1, 1)
+    learner = taught(agent(1, 2, [threshold], seed=0), {(0, 0, 0): 1, (0, 1, 0): 1}, costs)
     learner.multipliers = np.array([1e99])
-    assert learner.begin(0).policy[0].tolist() == [0.0, 1.0]
+    assert learner.begin(0).policy[0].tolist() == played
     for multiplier in (1e101, np.inf):
         learner.multipliers = np.array([multiplier])
         with pytest.raises(AgentError, match=r"at a multiplier of .* costs exceed 1e\+100; take a smaller rate"):

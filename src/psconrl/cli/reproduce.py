@@ -1,6 +1,6 @@
 """The command ``reproduce``: the paper's experiments, figures and page from scratch, and the leaderboard."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -203,7 +203,7 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
     return [folder / f"{name}.png" for name in figures]
 
 
-def _print_decided(claims: Mapping[str, Any], remark: str) -> None:
+def _print_decided(claims: dict[str, Any], remark: str) -> None:
     """Print the claims of a table that were decided."""
     from psconrl.report.claims_table import decided_claims
 
