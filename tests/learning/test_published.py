@@ -159,7 +159,7 @@ def test_a_multiplier_that_is_too_large_to_plan_with_is_an_error(agent, spent, t
     assert learner.begin(0).policy[0].tolist() == played
     for multiplier in (1e101, np.inf):
         learner.multipliers = np.array([multiplier])
-        with pytest.raises(AgentError, match=r"at a multiplier of .* costs exceed 1e\+100; take a smaller rate"):
+        with pytest.raises(AgentError, match=r"a multiplier of .* is too large to plan .*1e\+100\); take a smaller"):
             learner.begin(0)
 
 

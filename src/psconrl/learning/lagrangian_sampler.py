@@ -25,7 +25,7 @@ class LagrangianSampler(Sampler):
         lagrangian, constant = costs[:1] + prices, dot(self.multipliers, self.thresholds)
         if not in_range(np.append(lagrangian, constant)).all():
             raise AgentError(
-                f"{self.name}: at a multiplier of {self.multipliers.max():.3g} costs exceed {LARGEST_COST:g}; take a "
-                "smaller rate, or larger units of the costs"
+                f"{self.name}: a multiplier of {self.multipliers.max():.3g} is too large to plan with (priced costs "
+                f"must be at most {LARGEST_COST:g}); take a smaller rate, or larger units of the costs"
             )
         return self._minimising(P, lagrangian, state, "lagrangian", constant)
