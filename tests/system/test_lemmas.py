@@ -198,3 +198,31 @@ def test_elementary_steps_of_the_proof():
             assert not (first and second)
     tail = sum((1 - 0.2) ** t for t in range(200))  # of a geometric time of mean 5: P(T > t)
     assert tail == pytest.approx(5)
+
+
+def test_the_aperiodicity_transformation_scales_averages_and_times():
+    """Of the proof of Lemma A.1: with the cost theta c, averages are multiplied by theta, and biases stay."""
+    model, theta, target = psconrl.load("garnet", states=6, seed=3), 0.3, 2
+    S, A = model.n_states, model.n_actions
+    P = model.transition.toarray().reshape(S, A, S)
+    slow = theta * P + (1 - theta) * np.eye(S)[:, None, :]
+    away = np.ones((S, A))
+    away[target] = 0.0
+    first, second = psconrl.plan(psconrl.CMDP(P, [away])), psconrl.plan(psconrl.CMDP(slow, [theta * away]))
+    assert second.value == pytest.approx(theta * first.value)
+    assert np.ptp(second.potential - first.potential) < 1e-9
+    np.testing.assert_allclose(
+        lemmas.hitting_times(psconrl.CMDP(slow, [away]), target), lemmas.hitting_times(model, target) / theta, atol=1e-9
+    )
+
+
+def test_the_condition_of_an_infeasible_sample_differs_between_episodes():
+    """Given an infeasible first sample, the truth has its prior distribution; given an infeasible second one, not."""
+    thetas, prior = np.array(lemmas.THETAS), np.array(lemmas.WEIGHTS)
+    infeasible = thetas < 1 / 0.5275 - 1
+    first = prior * (prior @ infeasible)
+    second = sum(
+        prior * (thetas if through else 1 - thetas) * (lemmas.posterior(1, through) @ infeasible) for through in (0, 1)
+    )
+    np.testing.assert_allclose(first / first.sum(), prior)
+    assert (second / second.sum())[infeasible].sum() > prior[infeasible].sum() + 0.01
