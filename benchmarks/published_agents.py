@@ -16,32 +16,20 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS
 
 import argparse
 import time
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
 
 import psconrl
 from psconrl.agents import PSConRL2023
-from psconrl.arrays import Floats
 from psconrl.learning.runtime.contract import Episode
+from psconrl.report.metrics import WINDOWS
+from psconrl.report.paper_claims import AUTHORS_OPTIMUM, ENDS
+from psconrl.simulation.regret import paper_curve
 
-
-class Setting(NamedTuple):
-    """An environment of the paper, with the values of the authors' scripts."""
-
-    options: dict[str, bool]
-    rounds: int
-    window: int
-    value: float  # the least average objective
-    rate: float  # of their Lagrangian agent
-
-
-SETTINGS = {
-    "marsrover-4x4": Setting({}, 8_000, 500, 0.775, 2.9),
-    "marsrover-8x8": Setting({}, 20_000, 1_000, 0.93809524, 0.0035),
-    "box": Setting({"unreachable": True}, 500_000, 9_000, 0.8479, 0.000165),
-}
+# The rates of the authors' Lagrangian agent, and options of the environments.
+RATES = {"marsrover-4x4": 2.9, "marsrover-8x8": 0.0035, "box": 0.000165}
+OPTIONS: dict[str, dict[str, bool]] = {"box": {"unreachable": True}}
 AGENTS = ("psconrl-published", "psconrl-published-2023", "lagrangian-published")
 PROGRAM = "psconrl-published-2023, linear program"
 LEAST = 1e-12  # transitions of less probability are left out of the program
@@ -76,29 +64,17 @@ class ProgramAgent(PSConRL2023):
         return Episode(np.where(present, pairs / np.where(present, states, 1.0), 1.0 / A), max_steps, caps)
 
 
-def paper_metric(costs: Floats, target: float, window: int) -> float:
-    """Return the sum of the positive parts of a run's moving averages minus the target.
-
-    >>> paper_metric(np.array([0.0, 2.0, 4.0, 0.0]), 1.5, 2)
-    2.0
-    """
-    sums = np.concatenate([[0.0], np.cumsum(costs)])
-    return float(np.maximum((sums[window:] - sums[:-window]) / window - target, 0.0).sum())
-
-
 def scores(name: str, env: str, seed: int) -> tuple[float, float, float]:
     """Return regret and violation of a run in the paper's metric, and the share of its episodes that were uniform."""
-    setting = SETTINGS[env]
-    model = psconrl.load(env, **setting.options)
+    model = psconrl.load(env, **OPTIONS.get(env, {}))
     sizes = model.n_states, model.n_actions, model.thresholds
-    options = {"rate": setting.rate} if name == "lagrangian-published" else {}
+    options = {"rate": RATES[env]} if name == "lagrangian-published" else {}
     agent = (
         ProgramAgent(*sizes, seed=seed) if name == PROGRAM else psconrl.agents.make(name, *sizes, seed=seed, **options)
     )
-    trace = psconrl.simulate(model, agent, setting.rounds, seed=seed, checkpoints=setting.rounds)
-    costs = np.diff(trace.cumulative, axis=0, prepend=0.0)
-    regret = paper_metric(costs[:, 0], setting.value, setting.window)
-    violation = paper_metric(costs[:, 1], model.thresholds[0], setting.window)
+    trace = psconrl.simulate(model, agent, ENDS[env], seed=seed, checkpoints=ENDS[env])
+    aims = AUTHORS_OPTIMUM[env], model.thresholds[0]
+    regret, violation = paper_curve(trace.cumulative.T, trace.rounds, WINDOWS[env], aims)[:, -1]
     return regret, violation, trace.episodes.kind.count("uniform") / len(trace.episodes.kind)
 
 
@@ -142,9 +118,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30, help="on the grids")
     parser.add_argument("--box", type=int, default=5, help="runs on Box")
     given = parser.parse_args()
-    for env, setting in SETTINGS.items():
+    for env in RATES:
         runs = given.box if env == "box" else given.runs
-        print(f"\n{env}, {setting.rounds:,} rounds, {runs} runs\n\n| | regret | violation | uniform episodes | s/run |")
+        print(f"\n{env}, {ENDS[env]:,} rounds, {runs} runs\n\n| | regret | violation | uniform episodes | s/run |")
         for name in (*AGENTS, PROGRAM) if env == "marsrover-8x8" else AGENTS:
             began = time.process_time()
             found = np.array([scores(name, env, seed) for seed in range(runs)]).reshape(-1, 3)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import psconrl
-from psconrl.cli.reproduce import COLUMNS_OF_GRIDS
+from psconrl.cli.reproduce import GRID_EXPERIMENTS
 from psconrl.errors import ConfigError
 from psconrl.experiment import job as job_module
 from psconrl.experiment.checks import check_jobs
@@ -232,6 +232,11 @@ def test_seeds_come_from_seed_environment_agent_and_replicate_alone():
     assert tuple(jobs[1].environment_seed()) != tuple(jobs[0].environment_seed())
 
 
+def first_runs(jobs):
+    """Return a run of every experiment."""
+    return {job.experiment: job for job in jobs}.values()
+
+
 def test_the_shipped_specs_have_the_papers_figures():
     jobs = shipped_spec("paper").jobs()
     check_jobs(jobs)
@@ -246,11 +251,14 @@ def test_the_shipped_specs_have_the_papers_figures():
         assert numbers(f"marsrover-8x8{costs}", "psconrl-paper") == (20_000, 30, 0.1)
         assert numbers(f"box{costs}", "psconrl-paper") == (500_000, 30, 0.6)
     columns = {(job.experiment, job.known_costs) for job in jobs if job.experiment != "counterexample"}
-    assert columns == {(name, not name.endswith(" (costs learned)")) for name in COLUMNS_OF_GRIDS}
-    for name in COLUMNS_OF_GRIDS:  # full windows of the paper's metric begin and end at checkpoints
+    assert columns == {(name, not name.endswith(" (costs learned)")) for name in GRID_EXPERIMENTS}
+    assert {(job.experiment.partition(" ")[0], job.environment().n_states) for job in first_runs(jobs)} == {
+        ("counterexample", 2), ("marsrover-4x4", 16), ("marsrover-8x8", 64), ("box", 121), ("box-reachable", 60),
+    }  # fmt: skip
+    for name in GRID_EXPERIMENTS:  # full windows of the paper's metric begin and end at checkpoints
         job = next(job for job in jobs if job.experiment == name)
         assert WINDOWS[job.env] % (job.horizon // job.checkpoints) == job.horizon % job.checkpoints == 0
-    assert numbers("counterexample", "resampling-psconrl") == (1_500, 5, 0.5275)
+    assert numbers("counterexample", "resampling-psconrl") == (1_500, 100, 0.5275)
     assert len(shipped_spec("paper").jobs(quick=True)) < len(jobs) / 4
 
 

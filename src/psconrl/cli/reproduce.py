@@ -37,11 +37,14 @@ TITLE = "Posterior sampling in average-reward constrained MDPs"
 GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
 # The columns of figures 2 and 3: the paper's setting, in which agents learn the costs, then known costs.
 COLUMNS_OF_GRIDS = tuple(f"{grid}{COSTS_SUFFIX[costs]}" for costs in (LEARNED, KNOWN) for grid in GRIDS)
+# Box with the states alone that can be reached: in tables, not in figures.
+REACHABLE = "box-reachable"
+GRID_EXPERIMENTS = (*COLUMNS_OF_GRIDS, *(REACHABLE + COSTS_SUFFIX[costs] for costs in (LEARNED, KNOWN)))
 # What to draw: the shipped spec and the experiments it needs; None for all.
 PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
     "figure1": ("paper", ("counterexample",)),
-    "figure2": ("paper", COLUMNS_OF_GRIDS),
-    "figure3": ("paper", COLUMNS_OF_GRIDS),
+    "figure2": ("paper", GRID_EXPERIMENTS),
+    "figure3": ("paper", GRID_EXPERIMENTS),
     "theory": ("theory", None),
 }
 
@@ -98,7 +101,7 @@ def _reproduce_paper(
     paper = _with_agents(shipped_spec("paper"), what, agents)
     chosen = list(PARTS) if what == "all" else [what]
     if what != "theory":
-        _print_exact_values()
+        _print_exact_values(paper)
     results = folder / "results.db"
     outcomes = []
     for spec_name in dict.fromkeys(PARTS[part][0] for part in chosen):
@@ -157,7 +160,8 @@ def _with_agents(paper: Spec, what: str, agents: str | None) -> Spec:
         others = "figure2, figure3, leaderboard and practical"
         raise ConfigError(f"--agents: {what} has fixed agents; they can be chosen for {others}")
     changed = with_agents(paper, agents)
-    experiments = {name: (changed if name in GRIDS else paper).experiments[name] for name in paper.experiments}
+    on_grids = {name: changed.experiments[name] for name in (*GRIDS, REACHABLE)}
+    experiments = {**paper.experiments, **on_grids}
     return replace(changed, experiments=experiments)
 
 

@@ -8,12 +8,14 @@ A mean over runs, or a difference of two, has Welch's t interval: with means :ma
 
 A comparison says that a mean or a difference is in a range. It agrees if the whole interval is in the range, differs if
 the whole interval is outside, and otherwise the claim is undecided. The level of the interval is .05 divided by the
-number of comparisons, so that a single wrong verdict among all of them has a probability of at most .05.
+number of comparisons, so that a single wrong verdict among all of them has a probability of at most .05. A mean of a
+single run may be anything.
 
 A value read off a figure has an error of reading and, because the figure shows a mean over runs as well, a standard
 error. It agrees if it is at most the error of reading outside the 95% interval of the difference, which is about two
 standard errors wide on either side. This level is not divided by the number of values: wider intervals would let more
-values agree. So about one faithful value in twenty is said to differ.
+values agree. So at most one faithful value in twenty is said to differ. The authors' scripts draw the root of the mean
+squared deviation of the n runs, which is less than the standard deviation by a factor :math:`\sqrt{(n-1)/n}`.
 
 No verdict is given on fewer than five runs.
 """
@@ -54,11 +56,13 @@ class FigureValue:
     mean: float
     error: float  # of reading, half the width
     runs: int  # over which the figure averages
-    deviation: float | None = None  # over these runs, if the figure shows it; otherwise as in the runs here
+    deviation: float | None = None  # root of the mean squared deviation, if the figure shows it; otherwise as here
 
     def as_runs(self, here: MeanOfRuns) -> MeanOfRuns:
         """Return the mean over the paper's runs."""
-        return MeanOfRuns(self.mean, here.deviation if self.deviation is None else self.deviation, self.runs)
+        if self.deviation is None:
+            return MeanOfRuns(self.mean, here.deviation, self.runs)
+        return MeanOfRuns(self.mean, self.deviation * math.sqrt(self.runs / max(self.runs - 1, 1)), self.runs)
 
 
 def mean_of_runs(values: Floats) -> MeanOfRuns:
@@ -81,12 +85,15 @@ def welch_interval(first: MeanOfRuns, second: MeanOfRuns | None, level: float) -
     """
     parts = [first] if second is None else [first, second]
     mean = first.mean - (0.0 if second is None else second.mean)
-    squares = [part.deviation**2 / part.runs for part in parts]
-    total = sum(squares)
-    if total == 0:
+    if min(part.runs for part in parts) < 2:
+        return Ends(-math.inf, math.inf)
+    largest = max(part.deviation for part in parts)
+    if largest == 0:
         return Ends(mean, mean)
+    squares = [(part.deviation / largest) ** 2 / part.runs for part in parts]  # relative, which cannot overflow
+    total = sum(squares)
     freedom = total**2 / sum(square**2 / (part.runs - 1) for square, part in zip(squares, parts, strict=True))
-    half = float(student.isf(level / 2, freedom)) * math.sqrt(total)
+    half = float(student.isf(level / 2, freedom)) * largest * math.sqrt(total)
     return Ends(mean - half, mean + half)
 
 

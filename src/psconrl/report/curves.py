@@ -41,6 +41,10 @@ class Curves:
         """Number of runs."""
         return len(self.replicates)
 
+    def spread_over(self, most: int) -> Ints:
+        """Return the numbers of at most ``most`` checkpoints, evenly spread, the first and the last among them."""
+        return np.unique(np.linspace(0, self.rounds.size - 1, most).round().astype(np.int64))
+
     @property
     def regret(self) -> Floats:
         """Signed cumulative regret, (runs, n)."""

@@ -183,7 +183,7 @@ def _panel(title: str, y: str, lines: list[Any] | None, experiment: Experiment, 
     series = []
     for curves in experiment.curves.values():
         values: Floats = measure(curves)
-        shown = np.unique(np.linspace(0, curves.rounds.size - 1, PANEL_POINTS).round().astype(np.int64))
+        shown = curves.spread_over(PANEL_POINTS)
         estimate: MeanInterval = mean_interval(values[:, shown])
         series.append(
             {

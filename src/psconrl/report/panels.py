@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import EngFormatter, FuncFormatter
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
@@ -27,6 +27,7 @@ from psconrl.report.statistics import MeanInterval, estimate_of, mean_interval
 from psconrl.report.style import GREY
 
 NARROWEST = 1.45  # inches, the least width of a panel: with less, experiments are placed below one another
+DRAWN_POINTS = 500  # of a curve in a panel
 WIDEST_PRINT = 7.5  # inches, the width of a printed page: up to here the font is small
 # An outlying agent would flatten all the others: the axes reach at most this many times as far as the median curve.
 CLIP = 4.0
@@ -169,7 +170,10 @@ def _last_of(experiment: Experiment, rows: Sequence[Row]) -> Row | None:
 def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> float:
     """Draw a panel and return the height of the notes above it, in points."""
     shown = [c for c in experiment.curves.values() if row.known(experiment, c)]
-    means = [(c.title, band(axes, c, row.estimate(row.values(experiment, c)))) for c in shown]
+    means = []
+    for c in shown:
+        drawn = c.spread_over(DRAWN_POINTS)
+        means.append((c.title, band(axes, c, row.estimate(row.values(experiment, c)[:, drawn]), drawn)))
     if missing := [c.title for c in experiment.curves.values() if c not in shown]:
         note = _wrapped(f"not known: {', '.join(missing)}", 0.6 * wide, sizes.note)
         axes.text(
@@ -196,10 +200,11 @@ def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: floa
     return above
 
 
-def band(axes: Axes, curves: Curves, estimate: MeanInterval) -> Floats:
-    """Draw the mean over runs with its band and return the mean."""
-    axes.plot(curves.rounds, estimate.mean, lw=1.5, label=plain(curves.title), **curves.look.line)
-    axes.fill_between(curves.rounds, estimate.low, estimate.high, color=curves.look.colour, alpha=0.18, lw=0)
+def band(axes: Axes, curves: Curves, estimate: MeanInterval, drawn: Ints | None = None) -> Floats:
+    """Draw the mean over runs with its band and return the mean; ``drawn``: the checkpoints, if not all."""
+    rounds = curves.rounds if drawn is None else curves.rounds[drawn]
+    axes.plot(rounds, estimate.mean, lw=1.5, label=plain(curves.title), **curves.look.line)
+    axes.fill_between(rounds, estimate.low, estimate.high, color=curves.look.colour, alpha=0.18, lw=0)
     return estimate.mean
 
 
