@@ -286,10 +286,10 @@ def test_parts_are_words_and_tables_in_a_spec():
 
 def test_the_seeds_of_the_shipped_experiments_are_those_of_their_flat_options():
     """Seeds come from a hash of the options as written: a different spelling would change all figures."""
-    jobs = shipped_spec("paper").jobs()
+    jobs = [job for job in shipped_spec("paper").jobs() if not job.experiment.startswith("box")]
     words = {job.label: job._entropy("agent", [job.agent, job.agent_options, job.known_costs])[2:] for job in jobs}
     assert words["resampling-psconrl"] == [346428041, 3850778562, 3025789623, 1397374572]
-    assert words["c-ucrl"] == [2221870306, 1628205230, 1499950405, 1032624990]
+    assert words["c-ucrl"] == [600738631, 1182405823, 3872175309, 3862880193]
 
 
 COSTS = """
