@@ -29,6 +29,7 @@ from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import need_matplotlib
 from psconrl.markov.hitting_times import diameter
+from psconrl.model.cmdp import CMDP
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.planner import plan
 from psconrl.report.number_format import format_number
@@ -229,18 +230,18 @@ def _print_bounds(results: Path) -> None:
         show_table(found)
 
 
-def _print_exact_values() -> None:
+def _print_exact_values(paper: Spec) -> None:
     """Print the exact solutions of the environments, with proof: a column for each, to fit narrow terminals."""
-    columns = [_exact_values(name) for name in GRIDS]
-    table = numbers_table("exact solutions", *GRIDS)
+    names = (*GRIDS, REACHABLE)
+    columns = [_exact_values(load(paper.experiments[name].env, **paper.experiments[name].options)) for name in names]
+    table = numbers_table("exact solutions", *names)
     for quantity in columns[0]:
         table.add_row(quantity, *(column[quantity] for column in columns))
     console().print(table)
 
 
-def _exact_values(name: str) -> dict[str, str]:
+def _exact_values(cmdp: CMDP) -> dict[str, str]:
     """Return what is known exactly of an environment, as texts."""
-    cmdp = load(name)
     best, low = plan(cmdp), cost_ranges(cmdp)[:, 0]
     return {
         "states": str(cmdp.n_states),
