@@ -1,6 +1,6 @@
 """From a full reproduction to docs/results: ``python benchmarks/publish.py results/results.db``.
 
-Run ``psconrl reproduce`` first (about half an hour on two cores that do nothing else). This writes small figures and
+Run ``psconrl reproduce`` first (about 40 minutes on two cores that do nothing else). This writes small figures and
 the file tables.md; the text around them, docs/results/index.md, is written by hand.
 """
 
