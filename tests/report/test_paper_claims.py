@@ -27,7 +27,9 @@ from psconrl.report.claim_rules import (
 from psconrl.report.claims_table import claims_markdown, claims_table, decided_claims
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.example_diagram import draw_example, moves_of
+from psconrl.report.panels import DRAWN_POINTS
 from psconrl.report.paper_claims import BOX, CLAIMS, COMPARISONS, ENDS, LARGE_GRID, SMALL_GRID, VERSIONS, RangeRule
+from psconrl.report.paper_figures import figure2
 
 THRESHOLD, OPTIMUM, SAFEST = 0.2, 0.775, 0.875
 
@@ -488,6 +490,14 @@ def test_planning_times_are_compared(ours, theirs, verdict):
         e.curves[label].planning_seconds[:] = seconds + 0.01 * np.arange(50)
     claim = f"{SMALL_GRID}: PSCONRL-PUBLISHED plans for a shorter time than UCRL-CMDP (seconds per run)"
     assert verdicts([e])[claim] == verdict
+
+
+def test_long_curves_are_drawn_at_evenly_spread_checkpoints():
+    e = grid({"psconrl-paper": around(7_300, 4_300)}, BOX, last=1_000_000)
+    lines = figure2([e], "paper").axes[0].lines[0].get_xdata()
+    assert (len(lines), lines[0], lines[-1]) == (DRAWN_POINTS, 1_000, 1_000_000)
+    assert np.ptp(np.diff(lines)) <= 1_000
+    assert e.curves["psconrl-paper"].spread_over(2_000).tolist() == list(range(1_000))
 
 
 # The diagram of Example 1.
