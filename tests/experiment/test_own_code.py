@@ -388,7 +388,7 @@ def test_the_papers_experiments_with_other_agents(own):
     paper = shipped_spec("paper")
     chosen = paper.with_agents(["c-ucrl", "psconrl-published", f"{own}:Mixed"])
     for quick in (False, True):
-        jobs = [job for job in chosen.jobs(quick) if job.env == "box"]
+        jobs = [job for job in chosen.jobs(quick) if job.experiment.partition(" ")[0] == "box"]
         labels = {(job.experiment, job.label, job.known_costs): None for job in jobs}
         assert list(labels) == [
             ("box (costs learned)", "c-ucrl", False),
