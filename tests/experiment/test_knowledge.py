@@ -12,6 +12,9 @@ from psconrl.experiment.job import execute
 from psconrl.experiment.prior_knowledge import Knowledge
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
+from psconrl.experiment.true_constants import true_constants
+from psconrl.learning.registry import RECIPES
+from psconrl.planning.analysis.slater import slater_gap
 
 SPEC = """
 seed = 3
@@ -136,49 +139,123 @@ def test_words_on_the_command_line_have_dashes():
     assert not Knowledge()
 
 
-SPANS = """
+CONSTANTS = """
 replicates = 1
 
 [agents.horizon]
 agent = "fha"
-spans = true
+true_constants = true
 
 [agents.account]
 agent = "sa-cvi-ucb"
-spans = true
+true_constants = true
 
 [experiments.chain]
+horizon = 200
+"""
+SEVERAL = """
+replicates = 1
+[agents.fha]
+true_constants = true
+[agents.pd-lscvi-ucb]
+true_constants = true
+[agents.pd-lsvi-ucb]
+true_constants = true
+[agents.pdnac]
+true_constants = true
+[agents.triple-qa]
+true_constants = true
+[experiments.queue]
 horizon = 200
 """
 
 
 def test_theory_that_needs_constants_gets_those_of_the_true_model():
     """Those of the chain are verified independently in test_environment_models.py."""
-    horizon, account = (job.make_agent(job.environment()) for job in parse_spec(SPANS).jobs())
+    horizon, account = (job.make_agent(job.environment()) for job in parse_spec(CONSTANTS).jobs())
     assert horizon.span == pytest.approx([0.84708], abs=1e-5)
     assert (account.span_objective, account.span_limited) == pytest.approx((1.0, 0.84708), abs=1e-5)
     assert account.gap == pytest.approx(0.1378948896, abs=1e-9)
 
 
-def test_with_several_limits_there_is_a_span_for_each():
-    spec = SPANS.replace("[experiments.chain]", "[experiments.queue]").replace("sa-cvi-ucb", "fha")
-    job = parse_spec(spec).jobs()[0]
-    model = job.environment()
+def test_with_several_limits_there_is_a_span_for_each_and_one_gap():
+    """On the queue, a policy that admits no customer has no delay, and a power of 0.1 where 0.3 is allowed."""
+    jobs = parse_spec(SEVERAL).jobs()
+    model = jobs[0].environment()
     spans = np.ptp(psconrl.evaluate(model, psconrl.plan(model).policy).biases, axis=1)
-    assert job.make_agent(model).span == pytest.approx(spans[1:])
+    agents = {job.label: job.make_agent(model) for job in jobs}
+    assert agents["fha"].span == pytest.approx(spans[1:])
+    assert agents["pd-lscvi-ucb"].span_limited == pytest.approx(spans[1:])
+    assert agents["pd-lscvi-ucb"].span_objective == pytest.approx(spans[0])
+    gaps = {agents[label].gap for label in ("pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac")}
+    assert gaps == {slater_gap(model)}
+    assert slater_gap(model) == pytest.approx(0.2, rel=1e-9)
+    ranges = np.ptp(model.costs.reshape(3, -1), axis=1)
+    assert agents["triple-qa"].kappa == pytest.approx((spans / ranges).max())
+
+
+@pytest.mark.parametrize("label", sorted(name for name, recipe in RECIPES.items() if recipe.theory_constants))
+@pytest.mark.parametrize("environment", ["counterexample", "islands", "garnet-two-limits", "inventory"])
+def test_every_assumed_constant_is_given_and_is_an_option(label, environment):
+    model = psconrl.load("garnet", constraints=2) if "two" in environment else psconrl.load(environment)
+    assumed = RECIPES[label].theory_constants
+    assert set(assumed) <= set(RECIPES[label].option_names())
+    if label == "sa-cvi-ucb" and model.n_constraints > 1:
+        return
+    given = true_constants(model, label)
+    assert tuple(given) == assumed
+    if label == "span-fha" and model.n_states > 4:
+        return
+    agent = psconrl.agents.make(
+        label, model.n_states, model.n_actions, model.thresholds, model.costs, horizon=100, **given
+    )
+    for name in assumed:
+        np.testing.assert_array_equal(getattr(agent, name), np.asarray(given[name]))
+
+
+def test_a_baseline_is_given_to_agents_that_take_one():
+    text = """
+    replicates = 1
+    [agents.safe]
+    baseline = "safest"
+    [agents.c-ucrl-safe]
+    agent = "c-ucrl"
+    baseline = "safest"
+    [experiments.chain]
+    horizon = 200
+    """
+    safe, conservative = (job.make_agent(job.environment()) for job in parse_spec(text).jobs())
+    np.testing.assert_array_equal(conservative.baseline, safe.baseline)
+    results = [execute(job) for job in parse_spec(text).jobs()]
+    assert not any(result.error for result in results)
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (('"fha"', '"psconrl"'), "spans: agent 'psconrl' asks for none of the optimal policy's span, span_obj"),
-        (('"fha"\nspans = true', '"fha"\nspans = true\noptions = { span = 1 }'), "option span and spans contradict"),
-        (("spans = true", "spans = 1"), "spans must be true or false; got 1"),
-        (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"), "spans: the constraints of the model"),
+        (('"fha"', '"psconrl"'), "true_constants: the theory of agent 'psconrl' assumes no constant of the model"),
+        (('"fha"', '"safe"'), "true_constants: the theory of agent 'safe' assumes no constant"),
+        (('"fha"\ntrue_constants = true', '"fha"\ntrue_constants = true\noptions = { span = 1 }'),
+         "option span and true_constants contradict"),
+        (("true_constants = true", "true_constants = 1"), "true_constants must be true or false; got 1"),
+        (("true_constants = true", "spans = true"), "unknown key 'spans'"),
+        (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"),
+         "true_constants: the constraints of the model"),
+        (('"fha"\ntrue_constants = true', '"uniform"\nbaseline = "safest"'),
+         "baseline: agent 'uniform' has no baseline; 'safe' and 'c-ucrl' have"),
     ],
 )  # fmt: skip
 def test_constants_that_are_not_needed_end_in_one_line(tmp_path, change, complaint):
     with pytest.raises(PsconrlError) as error:
-        run_sweep(parse_spec(SPANS.replace(*change)).jobs(), tmp_path / "never.db", workers=1)
+        run_sweep(parse_spec(CONSTANTS.replace(*change)).jobs(), tmp_path / "never.db", workers=1)
     assert complaint in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("label", ["pd-lsvi-ucb", "pdnac", "sa-cvi-ucb"])
+def test_theory_without_a_slater_gap_ends_in_one_line(label):
+    """The only policy of the model has the average that is allowed."""
+    model = psconrl.CMDP(np.ones((1, 1, 1)), np.array([[[1.0]], [[0.5]]]), [0.5])
+    with pytest.raises(ConfigError, match=f"agent '{label}' needs a policy that stays below every threshold"):
+        true_constants(model, label)
+    assert true_constants(model, "fha") == {"span": [0.0]}

@@ -41,7 +41,7 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # prior knowledge: support, trust, worth, baseline, spans
+    knowledge: Knowledge = NOTHING  # prior knowledge: support, trust, worth, baseline, true constants
     setting: str = ""  # how its options were chosen, in a few words for tables
 
 

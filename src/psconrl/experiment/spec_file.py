@@ -123,7 +123,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {
         "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
-        "trust": str, "worth": (int, float), "baseline": str, "structure": bool, "spans": bool, "setting": str,
+        "trust": str, "worth": (int, float), "baseline": str, "structure": bool, "true_constants": bool, "setting": str,
     }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
@@ -133,7 +133,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    words = ("support", "trust", "worth", "baseline", "structure", "spans")
+    words = ("support", "trust", "worth", "baseline", "structure", "true_constants")
     given: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
     return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(given, where, folder))
 

@@ -58,6 +58,7 @@ class PDLSCVIUCB(Agent):
     """
 
     name: ClassVar[str] = "pd-lscvi-ucb"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap", "span_objective", "span_limited")
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(

@@ -46,6 +46,7 @@ class PDLSVIUCB(Agent):
     """
 
     name: ClassVar[str] = "pd-lsvi-ucb"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap",)
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(

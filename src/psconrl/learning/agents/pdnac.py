@@ -53,6 +53,7 @@ class PDNAC(Recording):
     """
 
     name: ClassVar[str] = "pdnac"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap",)
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
