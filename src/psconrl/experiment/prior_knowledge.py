@@ -13,7 +13,7 @@ from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.true_constants import need_assumed, true_constants
-from psconrl.learning.baseline import known_baseline
+from psconrl.learning.baseline import baseline_policy, known_baseline
 from psconrl.learning.checks import need_all_actions
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
@@ -102,16 +102,18 @@ class Knowledge:
                 "the .npz file of a plan"
             )
 
-    def options(self, cmdp: CMDP, agent: str) -> dict[str, Any]:
-        """Return this knowledge as options of an agent on the model ``cmdp``.
+    def options(self, cmdp: CMDP, agent: str, *, known_costs: bool = True) -> dict[str, Any]:
+        """Return this knowledge as options of an agent on the model ``cmdp``, whose costs it knows or not.
 
-        For a baseline with a slack these are its true values on the model.
+        For a baseline with a slack these are its true values on the model. An agent without the option ``slack`` needs
+        none: a baseline that meets the constraints is enough.
         """
         if self.true_constants:
-            return true_constants(cmdp, agent)
+            return true_constants(cmdp, agent, known_costs=known_costs)
         if self.baseline:
-            known, names = self._known_baseline(cmdp), recipe_for(agent).option_names()
-            return known if "slack" in names else {"baseline": known["baseline"]}
+            if "slack" in recipe_for(agent).option_names():
+                return known_baseline(cmdp, self._given_baseline())
+            return {"baseline": baseline_policy(cmdp, self._given_baseline())}
         if self.trust:
             model = load(self.trust)
             sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
@@ -132,12 +134,13 @@ class Knowledge:
         """
         found = known_structure(system, cmdp, agent)
         if self.baseline:
-            found |= self._known_baseline(cmdp, by_state=True)
+            found |= known_baseline(cmdp, self._given_baseline(), by_state=True)
             del found["ranges"]  # the system determines them
         return found
 
-    def _known_baseline(self, cmdp: CMDP, *, by_state: bool = False) -> dict[str, Any]:
-        return known_baseline(cmdp, None if self.baseline == SAFEST else Plan.load(self.baseline), by_state=by_state)
+    def _given_baseline(self) -> Plan | None:
+        """Return the plan of the baseline; None for the safest policy."""
+        return None if self.baseline == SAFEST else Plan.load(self.baseline)
 
 
 def known_structure(system: System, model: CMDP, agent: str) -> dict[str, Any]:

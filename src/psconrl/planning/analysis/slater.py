@@ -1,10 +1,13 @@
-r"""The Slater gap of a model: by how much one policy can stay below all thresholds at once.
+r"""The Slater gap of a model: how far one policy can stay below all thresholds at once, as a share of their ranges.
 
-.. math:: \gamma = \max_\pi \min_i \bigl( \tau_i - J_i(\pi) \bigr)
+.. math:: \gamma = \max_\pi \min_i \frac{\tau_i - J_i(\pi)}{u_i}
 
-For one constraint this is the threshold minus the least average of its cost. For several it is a linear program over
+with :math:`u_i` the range of a cost (``planning.scaling.cost_units``). Constraints that no pair can violate are left
+out: their multipliers are 0, so that no theory needs a distance from them.
+
+For one constraint the gap is the threshold minus the least average of its cost. For several it is a linear program over
 occupancies, that of the planner with the least excess t over thresholds lowered by a number L, :math:`\gamma = L - t`.
-With :math:`L = \min_i (\tau_i - \min c_i)` the excess is never negative, so that its sign is no constraint.
+With :math:`L = \min_i (\tau_i - \min c_i) / u_i` the excess is never negative, so that its sign is no constraint.
 """
 
 import math
@@ -19,34 +22,38 @@ from psconrl.planning.lp import Program, occupancy_program
 from psconrl.planning.multichain import departures, multichain_program
 from psconrl.planning.planner import plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.scaling import Scaling
+from psconrl.planning.scaling import Scaling, cost_units
 
 
 def slater_gap(cmdp: CMDP) -> float:
-    """Return the largest amount by which a policy stays below every threshold, in units of the costs.
+    """Return the largest share of the ranges of the costs by which a policy stays below every threshold.
 
-    It is negative if no policy meets all constraints, and infinite if there are none.
+    It is at most 1, negative if no policy meets all constraints, and infinite if no pair violates any of them. The agent
+    ``safe`` starts from a policy that attains it up to 1/4096 (``learning.baseline.safest_policy``).
 
     >>> import psconrl
-    >>> slater_gap(psconrl.load("marsrover-4x4")), round(slater_gap(psconrl.load("inventory")), 4)
+    >>> round(slater_gap(psconrl.load("marsrover-4x4")), 4), round(slater_gap(psconrl.load("inventory")), 4)
     (0.2, 0.104)
     """
     need_model(cmdp, "slater_gap")
-    if cmdp.n_constraints == 0:
-        return math.inf
-    if cmdp.n_constraints == 1:
-        cheapest = plan(CMDP(cmdp.transition, cmdp.costs[1:], initial=cmdp.initial, available=cmdp.available))
-        return float(cmdp.thresholds[0] - cheapest.costs[0])
     limited = np.where(cmdp.available, cmdp.costs[1:], np.nan)
-    lowest, highest = np.nanmin(limited, axis=(1, 2)), np.nanmax(limited, axis=(1, 2))
-    unit = float((highest - lowest).max()) or 1.0
-    lowered = float((cmdp.thresholds - lowest).min())
-    same = Scaling(np.zeros(cmdp.n_constraints + 1), np.full(cmdp.n_constraints + 1, unit))
-    problem = Problem.scaled(cmdp.transition, cmdp.costs, cmdp.thresholds - lowered, cmdp.available, same)
+    able = np.flatnonzero(np.nanmax(limited, axis=(1, 2)) > cmdp.thresholds)
+    if able.size == 0:
+        return math.inf
+    lowest = np.nanmin(limited[able], axis=(1, 2))
+    costs = np.where(cmdp.available, cmdp.costs[1 + able], lowest[:, None, None])
+    units, thresholds = cost_units(costs), cmdp.thresholds[able]
+    if able.size == 1:
+        cheapest = plan(CMDP(cmdp.transition, costs, initial=cmdp.initial, available=cmdp.available))
+        return float((thresholds[0] - cheapest.costs[0]) / units[0])
+    lowered = float(((thresholds - lowest) / units).min())
+    shares = Scaling(np.concatenate([[0.0], lowest]), np.concatenate([[1.0], units]))
+    free = np.concatenate([np.zeros_like(costs[:1]), costs])
+    problem = Problem.scaled(cmdp.transition, free, thresholds - lowered * units, cmdp.available, shares)
     found = stoppable_answer(_occupancies(cmdp, problem).elastic().columns())
     if found.status != "kOptimal":
         raise SolverError(f"the Slater gap was not found: HiGHS ended with {found.status}")
-    return lowered - unit * float(found.values[-1])
+    return lowered - float(found.values[-1])
 
 
 def _occupancies(cmdp: CMDP, problem: Problem) -> Program:
