@@ -55,7 +55,7 @@ def test_the_thresholds_are_as_hard_as_their_names_say():
 
 def test_a_machine_without_breakdowns_runs_as_new_and_is_repaired_once_worn():
     """A cycle has 1 / wearing rounds as new and 1 / repaired rounds of repair: 5 / (5 + 2)."""
-    best = plan(machine(limit=0.0))
+    best = plan(machine(damaged=0.0))
     assert best.value == pytest.approx(5 / 7, abs=1e-12)
     assert best.policy[0, 0] == 1.0
 
@@ -63,7 +63,7 @@ def test_a_machine_without_breakdowns_runs_as_new_and_is_repaired_once_worn():
 def test_a_machine_with_no_limit_that_binds_is_a_renewal_process():
     """Run fast until it breaks: 1/w rounds in each of two conditions, 1/(w + b - wb) in the last, 1/r broken."""
     w, b, r = 0.5, 0.25, 0.125
-    cmdp = machine(conditions=2, wearing=w, breaking=b, repaired=r, damage=10.0, limit=10.0)
+    cmdp = machine(conditions=2, wearing=w, breaking=b, repaired=r, damage=10.0, damaged=10.0)
     fast = np.array([0, 0, 2])
     found = psconrl.evaluate(cmdp, fast)
     rounds = 1 / w + 1 / b + 1 / r
