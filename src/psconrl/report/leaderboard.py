@@ -118,8 +118,8 @@ def leaderboard(
 ) -> Board:
     """Return the board of several environments; a positive violation costs ``factor`` times its shadow price.
 
-    ``groups``: environments that get standings of their own, in addition to those over all. Environments in no group are
-    a part of their own if there are others.
+    ``groups``: environments that get standings of their own, in addition to those over all. Environments in no group
+    are a part of their own if there are others.
     """
     environments = [e for e in experiments if e.curves]
     for experiment in environments:

@@ -9,7 +9,8 @@ round, costs divided by their ranges. A block is planned by least-squares value 
 
 with :math:`\zeta = sp_r + \lambda\, sp_g` and :math:`\beta = (\zeta + 1) S A`, and played greedily. Then
 :math:`\lambda \leftarrow [\lambda - \eta \sum_h g(s_h,a_h)]` within :math:`[0, 2/\gamma]`, with :math:`\gamma` the
-Slater gap, the largest slack g that one policy has in all constraints at once. Regret and violation :math:`\tilde O(T^{2/3})` in weakly communicating linear models.
+Slater gap, the largest average slack that one policy has in all constraints at once. Regret and violation
+:math:`\tilde O(T^{2/3})` in weakly communicating linear models.
 
 The paper itself could not be read. H, :math:`\zeta`, :math:`\beta` and the sum in the update of the multiplier are as
 the authors' next paper describes them (arXiv 2609.39093, Appendices E and F). The step :math:`\eta = 2 / (\gamma H

@@ -47,10 +47,11 @@ class PDNAC(Recording):
     ``alpha``: step of the policy, by default 1 / sqrt(T). ``beta``: step of the multipliers, by default alpha. ``H``:
     steps of critic and actor in an epoch, by default T^(1/4); the paper has T^epsilon. ``gap``: the Slater gap, by
     how much one policy can stay below every threshold, in units of the costs, a number or one per threshold: for the
-    theory, the same share of the range of every cost. Multipliers are at most 2 / gap in ranges of the costs. ``critic_rate``,
-    ``actor_rate``: steps of critic and actor, where the paper has 2 log(T) / (lambda H) and 2 log(T) / (mu H) with
-    constants lambda, mu of the model. ``average_rate``: the factor c of the step of the average. ``longest``: the most
-    rounds of a step, where the paper has the horizon, whose noise is large. ``ranges``: as in Triple-QA.
+    theory, the same share of the range of every cost. Multipliers are at most 2 / gap in ranges of the costs.
+    ``critic_rate``, ``actor_rate``: steps of critic and actor, where the paper has 2 log(T) / (lambda H) and
+    2 log(T) / (mu H) with constants lambda, mu of the model. ``average_rate``: the factor c of the step of the average.
+    ``longest``: the most rounds of a step, where the paper has the horizon, whose noise is large. ``ranges``: as in
+    Triple-QA.
     """
 
     name: ClassVar[str] = "pdnac"

@@ -28,8 +28,8 @@ from psconrl.planning.scaling import Scaling, cost_units
 def slater_gap(cmdp: CMDP) -> float:
     """Return the largest share of the ranges of the costs by which a policy stays below every threshold.
 
-    It is at most 1, negative if no policy meets all constraints, and infinite if no pair violates any of them. The agent
-    ``safe`` starts from a policy that attains it up to 1/4096 (``learning.baseline.safest_policy``).
+    It is at most 1, negative if no policy meets all constraints, and infinite if no pair violates any of them. The
+    policy ``learning.baseline.safest_policy`` attains it up to 1/4096.
 
     >>> import psconrl
     >>> round(slater_gap(psconrl.load("marsrover-4x4")), 4), round(slater_gap(psconrl.load("inventory")), 4)
