@@ -68,7 +68,7 @@ def need_complete(path: Path, e: Experiment) -> None:
 
 def need_same_runs(path: Path, earlier: Experiment, e: Experiment) -> None:
     """Exit unless an experiment is the one of an earlier folder: the environment, and all runs of uniform play."""
-    if not all(agree(earlier.facts[key], e.facts[key]) for key in FACTS):
+    if not all(agree(earlier.facts.get(key), e.facts.get(key)) for key in FACTS):
         raise SystemExit(f"{path}: {e.name} is not the environment that it is in an earlier folder")
     one, two = earlier.curves[REFERENCE], e.curves[REFERENCE]
     same = np.array_equal(one.rounds, two.rounds) and np.array_equal(one.replicates, two.replicates)

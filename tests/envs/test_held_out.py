@@ -134,7 +134,13 @@ def test_copies_of_a_constraint_change_nothing():
         (lambda: patrol(2), "length must be a whole number from 3 on; got 2"),
         (lambda: patrol(success=0.0), "success must be a probability above 0; got 0.0"),
         (lambda: gate(7), "length must be an even number from 4 on; got 7"),
+        (lambda: gate(closing=0.0), "closing must lie strictly between 0 and 1; got 0.0"),
         (lambda: gate(closing=1.0), "closing must lie strictly between 0 and 1; got 1.0"),
+        (lambda: garnet(copies=-1), "copies must be a whole number from 0 on; got -1"),
+        (lambda: garnet(copies=0.5), "copies must be a whole number from 0 on; got 0.5"),
+        (lambda: garnet(copies=float("nan")), "copies must be a whole number from 0 on; got nan"),
+        (lambda: garnet(copies=True), "copies must be a whole number from 0 on; got True"),
+        (lambda: garnet(copies=10**9), "a table of 1,000,000,002 costs takes 480 GB, more than"),
         (lambda: garnet(constraints=0, copies=1), "copies repeat the last constraint, but constraints is 0"),
     ],
 )

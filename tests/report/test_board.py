@@ -20,7 +20,7 @@ from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_of_score
 from psconrl.report.leaderboard import leaderboards
 from psconrl.report.submission import SubmittedRun, differences, merged_experiments
-from psconrl.report.submission_checksums import with_checksums
+from psconrl.report.submission_checksums import changed_in, with_checksums
 from psconrl.report.submission_file import read_submission, write_submission
 from reports import EVIL, made_up_submission
 
@@ -427,6 +427,15 @@ def test_a_submission_that_was_edited_is_neither_checked_nor_on_the_page(board, 
     for command in (("check", "edited.json", "--run-code"), ("check", ".", "--run-code"), ("page", ".")):
         code, printed = board(*command)
         assert (code, message in printed) == (2, True), printed
+
+
+def test_the_checksum_of_a_run_has_64_bits():
+    record = with_checksums({"title": "a", "runs": {"chain": [{"replicate": 0, "seconds": 1.0}]}, "reference": {}})
+    (run,) = record["runs"]["chain"]
+    assert re.fullmatch("[0-9a-f]{16}", run["checksum"])
+    assert changed_in(record) == []
+    run["seconds"] = 2.0
+    assert changed_in(record) == ["chain, a, run 0"]
 
 
 @pytest.mark.usefixtures("tiny")

@@ -213,6 +213,21 @@ def test_a_board_in_parts_has_standings_for_each_and_for_both():
     assert leaderboard(grouped()[:1], groups=GROUPS).parts == ()  # one group: the standings are the same
 
 
+def test_environments_in_no_group_are_a_part_of_their_own():
+    board = leaderboard(grouped(), groups=GROUPS[:1])
+    assert [(part.title, part.environments) for part in board.parts] == [
+        ("seen", ("one",)),
+        ("other", ("two", "three")),
+    ]
+    whole = leaderboard(grouped(), groups=GROUPS)
+    assert [(s.label, s.loss) for s in board.parts[1].standings] == [
+        (s.label, s.loss) for s in whole.parts[1].standings
+    ]
+    assert [t["header"] for t in environments_tables(board)] == [["agent", "one"], ["agent", "two", "three"]]
+    assert parts_table(board)["header"][1:4] == ["rank, all", "rank, seen", "rank, other"]
+    assert parts_table(board)["note"].endswith(" other: 2 environments.")
+
+
 def test_the_tables_and_the_figure_of_a_board_in_parts():
     board = leaderboard(grouped(), groups=GROUPS)
     table = parts_table(board)

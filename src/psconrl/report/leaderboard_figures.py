@@ -57,9 +57,8 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
 
 
 def _by_part(board: Board) -> list[str]:
-    """Return the environments in the order of the parts, and then those that are in none."""
-    ordered = [environment for part in board.parts for environment in part.environments]
-    return [*ordered, *(environment for environment in board.environments if environment not in ordered)]
+    """Return the environments in the order of the parts."""
+    return [environment for part in board.parts for environment in part.environments] or list(board.environments)
 
 
 def _mark_parts(axes: Axes, board: Board) -> None:
