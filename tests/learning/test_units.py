@@ -53,7 +53,7 @@ def test_a_gap_for_each_constraint_bounds_its_multiplier_in_its_range(label):
 @pytest.mark.parametrize("label", ["pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac"])
 @pytest.mark.parametrize("gap", [0.0, -1.0, [1.0], [1.0, 0.0], [1.0, np.nan], [1.0, 1.0, 1.0], np.inf, True, "wide"])
 def test_a_gap_that_is_not_positive_gets_one_clear_line(label, gap):
-    with pytest.raises(AgentError, match="gap must be (a positive number, or one per threshold|numbers, in a list)"):
+    with pytest.raises(AgentError, match=r"gap must be (a positive number, or one per threshold|numbers, in a list)"):
         make_agent(label, 1, 2, [0.5, 0.5], np.ones((3, 1, 2)), 0, 100, gap=gap)
 
 

@@ -73,18 +73,16 @@ def test_only_what_is_reached_from_the_initial_state_counts(constraints, initial
 
 
 @pytest.mark.parametrize("constraints", [1, 2])
-def test_actions_that_are_not_available_count_neither_for_averages_nor_for_ranges(constraints):
-    """Without the way to state 1 the least average is 0.7. The range is that from 0 to 1, without the costs of 50."""
+@pytest.mark.parametrize("shift", [-3.0, 0.0, 3.0])
+@pytest.mark.parametrize("unavailable", [-50.0, 50.0])
+def test_actions_that_are_not_available_count_neither_for_averages_nor_for_ranges(constraints, shift, unavailable):
+    """Without the way to state 1 the least average is 0.7. The range is that from 0 to 1 of all other pairs."""
     available = np.array([[False, True], [True, True], [True, True]])
-    costs = np.array([np.zeros((3, 2)), *[COST_OF_FORK] * constraints])
-    costs[1:, 0, 0] = 50.0
-    model = psconrl.CMDP(FORK, costs, [0.9] * constraints, initial=0, available=available)
+    costs = np.array([np.zeros((3, 2)), *[COST_OF_FORK + shift] * constraints])
+    costs[1:, 0, 0] = unavailable
+    model = psconrl.CMDP(FORK, costs, [0.9 + shift] * constraints, initial=0, available=available)
     assert slater_gap(model) == pytest.approx(0.2, rel=1e-9)
-    costs[1:, 0, 0] = -50.0
-    model = psconrl.CMDP(FORK, costs, [0.9] * constraints, initial=0, available=available)
-    assert slater_gap(model) == pytest.approx(0.2, rel=1e-9)
-    unable = psconrl.CMDP(FORK, np.where(costs == -50.0, 50.0, costs), [1.0] * constraints, available=available)
-    assert slater_gap(unable) == math.inf
+    assert slater_gap(model.with_thresholds([1.0 + shift] * constraints)) == math.inf
 
 
 @pytest.mark.parametrize("name", ["queue", "inventory"])

@@ -54,7 +54,7 @@ NOT_THE_SAME = r"1/leaderboard.db: the runs of uniform in counterexample are not
         (("horizon = 40", "horizon = 50"), NOT_THE_SAME),
         (("replicates = 2", "replicates = 3"), NOT_THE_SAME),
         (("horizon = 40", "horizon = 40\ncheckpoints = 10"), NOT_THE_SAME),
-        (("horizon = 40", "horizon = 40\noptions = { theta = 0.3 }"), "counterexample is not the environment that it is"),
+        (("horizon = 40", "horizon = 40\noptions = { theta = 0.3 }"), "counterexample is not the environment"),
         (("[agents.uniform]\n", ""), "counterexample has no runs of uniform"),
         (("horizon = 40", "horizon = 40\noverride.lagrangian-published = { horizon = 30 }"),
          "counterexample has 2 runs of 30 rounds of lagrangian-published, and 2 of 40 of uniform"),
