@@ -33,7 +33,7 @@ def slater_gap(cmdp: CMDP) -> float:
 
     >>> import psconrl
     >>> round(slater_gap(psconrl.load("marsrover-4x4")), 4), round(slater_gap(psconrl.load("inventory")), 4)
-    (0.2, 0.104)
+    (0.2, 0.0785)
     """
     need_model(cmdp, "slater_gap")
     limited = np.where(cmdp.available, cmdp.costs[1:], np.nan)
