@@ -55,7 +55,7 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
     """
     if not isinstance(model, CMDP):
         raise AgentError(f"known_baseline needs a model, a CMDP; got {type(model).__name__}")
-    distributions = baseline_policy(model, policy)
+    distributions = _given_or_safest(model, policy)
     found = evaluate_policy(model, distributions)
     slack, span = np.empty(model.n_constraints), np.empty((model.n_constraints, model.n_states))
     for i in range(model.n_constraints):
@@ -80,8 +80,7 @@ def baseline_policy(model: CMDP, policy: Any = None) -> Floats:
 
     This is all that the agent ``c-ucrl`` assumes. An average may be equal to its threshold.
     """
-    need_all_actions(model.available)
-    distributions = safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
+    distributions = _given_or_safest(model, policy)
     averages = evaluate_policy(model, distributions).gains[1:].max(axis=1)
     tolerances = FEASIBLE * cost_units(model.costs[1:])
     for i in np.flatnonzero(averages > model.thresholds + tolerances):
@@ -90,6 +89,11 @@ def baseline_policy(model: CMDP, policy: Any = None) -> Floats:
             f"is {averages[i]:.6g}"
         )
     return distributions
+
+
+def _given_or_safest(model: CMDP, policy: Any) -> Floats:
+    need_all_actions(model.available)
+    return safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
 
 
 def most_exploring(pairs: Iterable[tuple[float, Floats]], tau: float, highest: float) -> tuple[float, Floats]:
