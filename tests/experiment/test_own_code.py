@@ -400,7 +400,7 @@ def test_the_papers_experiments_with_other_agents(own):
     rival, mixed = (next(job for job in jobs if job.label == label) for label in ("c-ucrl", "Mixed"))
     assert rival.agent_options == {"h": 1000, "coef": 0.5}  # the settings of the file stay
     assert mixed.agent == f"{own}:Mixed"
-    assert mixed.horizon == rival.horizon == 30_000
+    assert mixed.horizon == rival.horizon == 20_000
     more = paper.with_agents(["all", f"{own}.py:Mixed"])
     for quick in (False, True):
         usual = {job.label for job in paper.jobs(quick) if job.experiment == "marsrover-8x8"}
