@@ -140,7 +140,6 @@ class SACVIUCB(Agent):
     """
 
     name: ClassVar[str] = "sa-cvi-ucb"
-    theory_constants: ClassVar[tuple[str, ...]] = ("gap", "span_objective", "span_limited")
 
     def __init__(
         self,

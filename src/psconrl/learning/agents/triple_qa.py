@@ -60,7 +60,6 @@ class TripleQA(Stepping):
     """
 
     name: ClassVar[str] = "triple-qa"
-    theory_constants: ClassVar[tuple[str, ...]] = ("kappa",)
 
     def __init__(
         self,
