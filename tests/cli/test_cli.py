@@ -263,15 +263,15 @@ def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, t
         assert store.query("SELECT value FROM meta WHERE key = 'group counterexample'") == [("paper",)]
     table = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
     assert table[:7] == [
-        ["states", "16", "64", "60"],
-        ["diameter", "6", "14", "22"],
-        ["threshold", "0.2", "0.1", "0.6"],
-        ["optimum", "0.775", "0.93809524", "0.845"],
-        ["optimum without constraint", "0.75", "0.92307692", "0.83333333"],
-        ["optimum at the least threshold", "0.875", "0.95238095", "0.875"],
-        ["shadow price", "0.5", "0.14285714", "0.05"],
+        ["states", "16", "64", "121", "60"],
+        ["diameter", "6", "14", "inf", "22"],
+        ["threshold", "0.2", "0.1", "0.6", "0.6"],
+        ["optimum", "0.775", "0.93809524", "0.845", "0.845"],
+        ["optimum without constraint", "0.75", "0.92307692", "0.83333333", "0.83333333"],
+        ["optimum at the least threshold", "0.875", "0.95238095", "0.875", "0.875"],
+        ["shadow price", "0.5", "0.14285714", "0.05", "0.05"],
     ]
-    assert table[8] == ["proof", "holds", "holds", "holds"]
+    assert table[8] == ["proof", "holds", "holds", "holds", "holds"]
     for name in ("claims.md", "figure1.png", "report.html"):
         (tmp_path / "results" / name).unlink()
     (tmp_path / "results" / "claims.md").mkdir()  # cannot be written: all else is
