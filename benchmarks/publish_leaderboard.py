@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from psconrl.experiment.board_protocol import REFERENCE, board_groups, board_plays, find_entry
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
@@ -25,7 +27,7 @@ from psconrl.report.leaderboard_tables import markdown_page, overall_tables
 from psconrl.report.metrics import measures
 from psconrl.report.print_table import markdown_table, print_table
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
-from psconrl.report.submission import FACTS, merged_experiments, submission
+from psconrl.report.submission import FACTS, SAME_BOARD, agree, merged_experiments, submission
 from psconrl.report.submission_file import write_submission
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -39,15 +41,42 @@ def experiments_of(folders: Sequence[Path], file: str) -> list[Experiment]:
     for path in (folder / file for folder in folders if (folder / file).exists()):
         with Store(path) as store:
             for e in read_experiments(store):
+                if not e.curves:
+                    continue
+                need_complete(path, e)
                 earlier = found.get(e.name)
-                if earlier is not None and any(earlier.facts[key] != e.facts[key] for key in FACTS):
-                    raise SystemExit(f"{path}: {e.name} is not the environment that it is in an earlier folder")
-                curves = e.curves if earlier is None else {**earlier.curves, **e.curves}
-                if curves:
-                    found[e.name] = replace(e, curves=curves)
+                if earlier is not None:
+                    need_same_runs(path, earlier, e)
+                found[e.name] = e if earlier is None else replace(e, curves={**earlier.curves, **e.curves})
     if not found:
         raise SystemExit(f"no runs in {file} of {', '.join(map(str, folders))}")
     return list(found.values())
+
+
+def need_complete(path: Path, e: Experiment) -> None:
+    """Exit unless all agents of an experiment have the runs of uniform play, and as many rounds."""
+    reference = e.curves.get(REFERENCE)
+    if reference is None:
+        raise SystemExit(f"{path}: {e.name} has no runs of {REFERENCE}, by which it is compared with others")
+    for label, each in e.curves.items():
+        if each.rounds[-1] != reference.rounds[-1] or not np.array_equal(each.replicates, reference.replicates):
+            raise SystemExit(
+                f"{path}: {e.name} has {each.runs} runs of {each.rounds[-1]:,} rounds of {label}, and {reference.runs} "
+                f"of {reference.rounds[-1]:,} of {REFERENCE}"
+            )
+
+
+def need_same_runs(path: Path, earlier: Experiment, e: Experiment) -> None:
+    """Exit unless an experiment is the one of an earlier folder: the environment, and all runs of uniform play."""
+    if not all(agree(earlier.facts.get(key), e.facts.get(key)) for key in FACTS):
+        raise SystemExit(f"{path}: {e.name} is not the environment that it is in an earlier folder")
+    one, two = earlier.curves[REFERENCE], e.curves[REFERENCE]
+    same = np.array_equal(one.rounds, two.rounds) and np.array_equal(one.replicates, two.replicates)
+    if not same or not np.allclose(one.cumulative, two.cumulative, rtol=SAME_BOARD, atol=SAME_BOARD):
+        raise SystemExit(
+            f"{path}: the runs of {REFERENCE} in {e.name} are not those of an earlier folder: the horizon, the "
+            "checkpoints, the seed or the number of runs differs"
+        )
 
 
 def submit(experiments: Sequence[Experiment]) -> None:

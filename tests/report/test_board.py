@@ -20,7 +20,7 @@ from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_of_score
 from psconrl.report.leaderboard import leaderboards
 from psconrl.report.submission import SubmittedRun, differences, merged_experiments
-from psconrl.report.submission_checksums import with_checksums
+from psconrl.report.submission_checksums import changed_in, with_checksums
 from psconrl.report.submission_file import read_submission, write_submission
 from reports import EVIL, made_up_submission
 
@@ -324,7 +324,7 @@ def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
     other = board_plays(find_entry("sa-cvi-ucb"), quick=False)
     assert protocol_digest(other.jobs) == protocol_digest(plays.jobs)
     assert set(other.left_out) == {
-        job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "safe"
+        job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "psconrl"
     } & names - {job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "sa-cvi-ucb"}
     assert protocol_digest(board_plays(find_entry("psconrl"), quick=True).jobs) != protocol_digest(plays.jobs)
     tried = tuning_plays(find_entry("psconrl"), "share", [0.1, 1.0], quick=False)
@@ -344,7 +344,7 @@ def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
         (["submit", "mine.py", "--out", "mine.db"], "--out: 'mine.db' must end in .json"),
         (["submit", "mine.py", "--grid", "least"], "--grid: must be KEY=VALUE"),
         (["submit", "mine.py", "--grid", "least=a,b"], "--grid: the values of least must be numbers"),
-        (["submit", "mine.py", "--grid", "least=0.5"], "a grid has 2 to 5 different values"),
+        (["submit", "mine.py", "--grid", "least=0.5"], "a grid has 2 to 8 different values"),
         (["submit", "mine.py", "--grid", "lest=0.5,0.6"], "unknown option 'lest'; did you mean 'least'?"),
         (["submit", "mine.py", "--results", "a.json"], "--results: 'a.json' must end in .db"),
         (["check", "none.json"], "none.json: no such file"),
@@ -429,6 +429,15 @@ def test_a_submission_that_was_edited_is_neither_checked_nor_on_the_page(board, 
         assert (code, message in printed) == (2, True), printed
 
 
+def test_the_checksum_of_a_run_has_64_bits():
+    record = with_checksums({"title": "a", "runs": {"chain": [{"replicate": 0, "seconds": 1.0}]}, "reference": {}})
+    (run,) = record["runs"]["chain"]
+    assert re.fullmatch("[0-9a-f]{16}", run["checksum"])
+    assert changed_in(record) == []
+    run["seconds"] = 2.0
+    assert changed_in(record) == ["chain, a, run 0"]
+
+
 @pytest.mark.usefixtures("tiny")
 def test_no_digit_of_a_submission_changes_in_silence(board, tmp_path, full):
     board("submit", "mine.py", "--quick")
@@ -464,4 +473,4 @@ def test_a_value_that_an_agent_refuses_is_an_error_not_an_environment_left_out(t
     (tmp_path / "picky.py").write_text(picky)
     with pytest.raises(ConfigError, match=r"'development chain', Mine, mixed least=2: ValueError: one constraint only"):
         tuning_plays(find_entry("picky.py"), "least", [0.5, 2], quick=True)
-    assert board_protocol.MOST_VALUES == 5
+    assert board_protocol.MOST_VALUES == 8

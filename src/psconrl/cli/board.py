@@ -37,7 +37,7 @@ def board_command() -> None:
 @board_command.command("submit")
 @click.argument("agent", metavar="FILE[:CLASS]")
 @click.option(
-    "--grid", metavar="OPTION=V1,V2,...", help="Choose an option on the development environments; 2-5 values."
+    "--grid", metavar="OPTION=V1,V2,...", help="Choose an option on the development environments; 2-8 values."
 )
 @click.option("--quick", is_flag=True, help="Fewer and shorter runs, to try it out; they do not count.")
 @click.option("--out", metavar="FILE.json", help="The submission to write. [default: the name of FILE]")

@@ -73,7 +73,7 @@ from psconrl.systems.system import System
 @click.option(
     "--baseline",
     metavar="PLAN",
-    help="A safe policy that --agent safe starts with: a plan's .npz file, or safest. Goes with --structure.",
+    help="A safe policy for --agent safe or c-ucrl: a plan's .npz file, or safest. For safe, it goes with --structure.",
 )
 @click.option("--plot", metavar="FILE", help="Plot the run to a .png, .svg or .pdf file.")
 def learn_command(**given: Any) -> None:

@@ -120,7 +120,7 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
         prepare_with_progress(system)
         chosen = knowledge.options_in_system(system, cmdp, options.agent_name) | chosen
     else:
-        chosen = knowledge.options(cmdp, options.agent_name) | chosen
+        chosen = knowledge.options(cmdp, options.agent_name, known_costs=not options.unknown_costs) | chosen
     agent = _agent_for(cmdp, options, chosen, knowledge.structure)
     if options.background:
         return _in_steps(environment, cmdp, agent, options.seed, options.emission)

@@ -109,7 +109,7 @@ class Job:
         self.knowledge.need_believer(self.agent, self.agent_options)
         if self.knowledge.structure:
             return self.knowledge.options_in_system(_structure(*_environment_id(self)), model, self.agent)
-        return self.knowledge.options(model, self.agent)
+        return self.knowledge.options(model, self.agent, known_costs=self.known_costs)
 
     def environment_seed(self) -> list[int]:
         """Seed of the environment's random draws, the same for all agents, so that runs can be compared in pairs."""

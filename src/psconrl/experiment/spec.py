@@ -27,6 +27,7 @@ KNOWN, LEARNED, NOISY = "known", "learned", "noisy"
 COSTS_SUFFIX = {KNOWN: "", LEARNED: " (costs learned)", NOISY: " (costs noisy)"}
 USUAL_NOISE = "two-point"  # the emission of noisy costs if an experiment names none
 ALL = "all"  # among the names of agents: the experiment's own agents
+WHOLE_TITLE, OTHERS_TITLE = "all", "other"  # of all environments of a leaderboard, and of those in no group
 RUN_BYTES = 5_000  # memory per waiting run: its settings, its hash, its place in the queue
 
 T = TypeVar("T")
@@ -41,7 +42,7 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # prior knowledge: support, trust, worth, baseline, spans
+    knowledge: Knowledge = NOTHING  # prior knowledge: support, trust, worth, baseline, true constants
     setting: str = ""  # how its options were chosen, in a few words for tables
 
 

@@ -36,6 +36,7 @@ class Agent(Player):
 
     parts: ClassVar[Mapping[str, Part | None]] = {}  # the slots and their default parts
     theory: ClassVar[type[Part] | None] = None  # the confidence radius of its theory, if any
+    theory_constants: ClassVar[tuple[str, ...]] = ()  # options for what its theory assumes to be known of the model
     table_bytes: ClassVar[float] = 0.0  # bytes per (s, a, s'), for agents that keep full tables
     keeps_multipliers: ClassVar[bool] = False  # one per threshold, initially 0, which are saved with the agent
     multipliers: Floats

@@ -31,6 +31,8 @@ from psconrl.model.policy_validation import as_policy
 from psconrl.model.simulation_tables import Tables
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
+from psconrl.planning.scaling import cost_units
+from psconrl.planning.tolerances import FEASIBLE
 
 SHARES = (0.25, 0.5, 0.75, 0.9)  # candidate slacks, as shares of the largest
 BASELINE_SWEEPS = 20_000
@@ -53,8 +55,7 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
     """
     if not isinstance(model, CMDP):
         raise AgentError(f"known_baseline needs a model, a CMDP; got {type(model).__name__}")
-    need_all_actions(model.available)
-    distributions = safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
+    distributions = _given_or_safest(model, policy)
     found = evaluate_policy(model, distributions)
     slack, span = np.empty(model.n_constraints), np.empty((model.n_constraints, model.n_states))
     for i in range(model.n_constraints):
@@ -72,6 +73,27 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
         slack[i], span[i] = most_exploring(pairs, tau, float(cost.max()))
     spans = span if by_state else np.ptp(span, axis=1)
     return {"baseline": distributions, "slack": slack, "span": spans, "ranges": outcome_ranges(model)}
+
+
+def baseline_policy(model: CMDP, policy: Any = None) -> Floats:
+    """Return a policy (S, A) that meets all constraints, from any state: a given one, by default the safest.
+
+    This is all that the agent ``c-ucrl`` assumes. An average may be equal to its threshold.
+    """
+    distributions = _given_or_safest(model, policy)
+    averages = evaluate_policy(model, distributions).gains[1:].max(axis=1)
+    tolerances = FEASIBLE * cost_units(model.costs[1:])
+    for i in np.flatnonzero(averages > model.thresholds + tolerances):
+        raise AgentError(
+            f"the baseline must keep {quoted(model.cost_names[i + 1])} at most at {model.thresholds[i]:g}; its average "
+            f"is {averages[i]:.6g}"
+        )
+    return distributions
+
+
+def _given_or_safest(model: CMDP, policy: Any) -> Floats:
+    need_all_actions(model.available)
+    return safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
 
 
 def most_exploring(pairs: Iterable[tuple[float, Floats]], tau: float, highest: float) -> tuple[float, Floats]:
@@ -123,7 +145,9 @@ def recovery(chain: Chain, played: Floats, average: float, unit: float) -> tuple
 def safest_policy(model: CMDP) -> Floats:
     """Return the policy (S, A) whose smallest distance below a threshold, in ranges of the cost, is largest.
 
-    Constraints that no policy can violate are left out, so that they take no distance from the others. If the policy is
+    That distance is the Slater gap, up to 1/4096 (``planning.analysis.slater.slater_gap``, which computes it with one
+    linear program). Constraints that no pair can violate are left out in both, so that they take no distance from the
+    others. If the policy is
     not the only one, that of least total cost, in ranges, is preferred, since its span is smaller.
     """
     limited = model.costs[1:].reshape(model.n_constraints, model.costs[0].size)

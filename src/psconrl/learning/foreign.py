@@ -29,6 +29,7 @@ class Foreign:
     def __init__(self, name: str, make: Callable[..., Any]) -> None:
         self.name = name
         self._make = make
+        self.theory_constants = tuple(getattr(make, "theory_constants", ()))
         self.title = str(getattr(make, "title", None) or name.rpartition(":")[2])
         self.summary = (inspect.getdoc(make) or "").partition("\n")[0] or "of your own"
         try:

@@ -167,6 +167,7 @@ VARIANTS = {
     "psconrl-covered": "PSConRL, covered by theory",
     "psconrl-same-prior": "PSConRL, covered by theory, same prior",
     "triple-qa-each": "Triple-QA, separate hats",
+    "c-ucrl-safe": "C-UCRL, safe baseline",
 }
 
 

@@ -24,7 +24,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.board_protocol import REFERENCE
-from psconrl.experiment.spec import COSTS_SUFFIX, EnvironmentGroup
+from psconrl.experiment.spec import COSTS_SUFFIX, OTHERS_TITLE, EnvironmentGroup
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_of_score
 from psconrl.report.page_tables import TAIL, verdict
@@ -118,7 +118,8 @@ def leaderboard(
 ) -> Board:
     """Return the board of several environments; a positive violation costs ``factor`` times its shadow price.
 
-    ``groups``: environments that get standings of their own, in addition to those over all.
+    ``groups``: environments that get standings of their own, in addition to those over all. Environments in no group
+    are a part of their own if there are others.
     """
     environments = [e for e in experiments if e.curves]
     for experiment in environments:
@@ -145,7 +146,9 @@ def leaderboard(
         return tuple(sorted(own, key=lambda s: (float(s.rank.mean), s.label)))
 
     every = tuple(e.name for e in environments)
-    members = [(group, tuple(name for name in every if name in group.experiments)) for group in groups]
+    grouped = {name for group in groups for name in group.experiments}
+    others = EnvironmentGroup(OTHERS_TITLE, "", tuple(name for name in every if name not in grouped))
+    members = [(group, tuple(name for name in every if name in group.experiments)) for group in (*groups, others)]
     parts = [BoardPart(group.title, group.description, names, standings(names)) for group, names in members if names]
     return Board(every, standings(every), places, tuple(parts) if len(parts) > 1 else ())
 

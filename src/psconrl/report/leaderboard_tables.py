@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.escaping import markdown_text
+from psconrl.experiment.spec import WHOLE_TITLE
 from psconrl.report.leaderboard import Board, Standing, short
 from psconrl.report.number_format import format_number
 from psconrl.report.print_table import Bold, markdown_table
@@ -46,12 +47,14 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
 
 def parts_table(board: Board) -> dict[str, Any]:
     """Return the table of ranks and losses over all environments, and over those of every part."""
-    parts = {"all": board.standings, **{part.title: part.standings for part in board.parts}}
+    parts = {WHOLE_TITLE: board.standings, **{part.title: part.standings for part in board.parts}}
     rows = []
     for standing in board.standings:
         own = [next((s for s in standings if s.label == standing.label), None) for standings in parts.values()]
         rows.append([standing.title, *(_cell(s, "rank") for s in own), *(_cell(s, "loss") for s in own)])
-    described = [f"{part.title}: {len(part.environments)} environments. {part.description}" for part in board.parts]
+    described = [
+        f"{part.title}: {len(part.environments)} environments. {part.description}".strip() for part in board.parts
+    ]
     return {
         "title": "By part",
         "note": " ".join(["Mean rank and mean loss in each part of the environments.", *described]),

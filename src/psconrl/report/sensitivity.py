@@ -48,10 +48,11 @@ def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
 
 def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
     """Return a table with a row for every agent: the loss at each value, with a mark at the smallest."""
+    most = max((len(each.values) for each in found), default=0)
     return {
         "title": "One hyperparameter each",
         "note": "Mean loss over the development environments, in % of uniform play, at each value; * the smallest.",
-        "header": ["agent", "hyperparameter", *["value: loss"] * max((len(each.values) for each in found), default=0)],
+        "header": ["agent", "hyperparameter", *["value: loss"] * most],
         "rows": [
             [
                 title_of(hyperparameter.label),
@@ -60,6 +61,7 @@ def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
                     f"{x:g}: {format_number(float(loss.mean), 2)}{'*' * (k == hyperparameter.best)}"
                     for k, (x, loss) in enumerate(zip(hyperparameter.values, hyperparameter.losses, strict=True))
                 ),
+                *[""] * (most - len(hyperparameter.values)),
             ]
             for hyperparameter in found
         ],

@@ -38,6 +38,7 @@ class FHA(Agent):
     """
 
     name: ClassVar[str] = "fha"
+    theory_constants: ClassVar[tuple[str, ...]] = ("span",)
     table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii and the planned model
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Bernstein

@@ -140,6 +140,7 @@ class SACVIUCB(Agent):
     """
 
     name: ClassVar[str] = "sa-cvi-ucb"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap", "span_objective", "span_limited")
 
     def __init__(
         self,

@@ -60,6 +60,7 @@ class TripleQA(Stepping):
     """
 
     name: ClassVar[str] = "triple-qa"
+    theory_constants: ClassVar[tuple[str, ...]] = ("kappa",)
 
     def __init__(
         self,
