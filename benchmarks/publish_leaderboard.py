@@ -19,7 +19,7 @@ from psconrl.experiment.board_protocol import REFERENCE, board_groups, board_pla
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import titles_of
-from psconrl.report.board_page import PRICE_FACTORS, ranking_changes, read_folder
+from psconrl.report.board_page import CHARGES, ranking_changes, read_folder
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
@@ -124,7 +124,7 @@ def main() -> None:
     tried = hyperparameters(experiments_of(arguments.folders, "sensitivity.db"))
     for name, figure in (("leaderboard", leaderboard_figure(boards)), ("sensitivity", sensitivity_figure(tried))):
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
-    columns = ["priced", "penalised", "violation", "largest-excess", "strong-violation"]
+    columns = ["score", "priced", "violation", "largest-excess", "strong-violation"]
     parts = ["# Leaderboard: all tables\n", markdown_page(boards, settings), "## All measures\n"]
     for e in map(at_end, environments):
         parts.append(f"### {e.name}\n\n{print_table([e], measures([e], columns), 'markdown')}")
@@ -140,8 +140,7 @@ def main() -> None:
     for name, board in boards.items():
         for table in overall_tables(board, settings):
             print(f"\n### {name}: {table['title']}\n\n{markdown_table(table['header'], table['rows'])}")
-    at_factors = {factor: leaderboards(environments, factor) for factor in PRICE_FACTORS}
-    print("\n".join(ranking_changes(at_factors)))
+    print("\n".join(ranking_changes({charge: leaderboards(environments, charge) for charge in CHARGES})))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ SELECTION = (
         metavar="A,B",
         default=("regret,violation",),
         show_default=True,
-        help="Also priced, penalised, objective, cost, strong-regret, strong-violation, largest-excess, paper-regret, "
+        help="Also score, priced, objective, cost, strong-regret, strong-violation, largest-excess, paper-regret, "
         "paper-violation.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What a report needs of an environment: optimum, thresholds, values of the safest and fastest policies, the model.
+"""What a report needs of an environment: optimum, thresholds, prices, the safest and fastest policies, the model.
 
 A results file has them in the columns ``facts`` and ``model`` of an experiment.
 """
@@ -11,6 +11,7 @@ from psconrl.errors import PsconrlError
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.analysis.pareto import cost_ranges
+from psconrl.planning.analysis.range_prices import range_prices
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
@@ -56,13 +57,21 @@ def _record_of_model(cmdp: CMDP, best: Plan) -> dict[str, Any]:
         "gap": float(best.gap),
         "certified": bool(best.certificate.holds),
     }
+    if not cmdp.n_constraints:
+        return record | {"range_prices": []}
+    ranges = cost_ranges(cmdp)
+    record["range_prices"] = range_prices(ranges, cmdp.costs[:, cmdp.available]).tolist()
     if cmdp.n_constraints == 1:
-        low = cost_ranges(cmdp)[:, 0]
-        safest = plan(cmdp.with_thresholds([low[1]]))
-        record["fastest"] = float(low[0])
+        safest = plan(cmdp.with_thresholds([ranges[1, 0]]))
+        record["fastest"] = float(ranges[0, 0])
         if safest.status is Status.OPTIMAL:
             record["safest"] = float(safest.costs[0])
     return record
+
+
+def is_complete(record: dict[str, Any]) -> bool:
+    """Return False for a record that an earlier version wrote, without range prices."""
+    return "prices" not in record or "range_prices" in record
 
 
 def model_bytes(cmdp: CMDP) -> bytes | None:

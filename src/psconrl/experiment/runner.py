@@ -14,7 +14,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.checks import check_jobs
-from psconrl.experiment.environment_record import environment_record, model_bytes
+from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure, model_of
 from psconrl.experiment.spec import Jobs
@@ -127,7 +127,7 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
         stop.check()
         models = {job.model_key: job for job in jobs if job.experiment == name}
         key = [list(model) for model in models]
-        if name in known and known[name][1].get("key") == key:
+        if name in known and known[name][1].get("key") == key and is_complete(known[name][1]):
             continue
         position = known[name][0] if name in known else next(following)
         job = next(iter(models.values()))

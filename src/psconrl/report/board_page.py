@@ -1,10 +1,12 @@
 """The board of submissions as one HTML page that works offline: sorted, filtered and by environment in the browser.
 
-Scores depend on the multiple of the shadow prices that overspending costs. The page has the standings at several price
-factors, and says whether the ranking depends on them.
+Scores depend on what positive violations cost: a multiple of their shadow prices, the price factor, and at least a
+multiple of their range prices, the floor. The page has the standings at several of both, and says whether the ranking
+depends on them.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,12 @@ from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
 from psconrl.report.leaderboard import Board, BoardPart, Losses, Standing, leaderboards, short
 from psconrl.report.page import as_json, fill_page
-from psconrl.report.priced_regret import OVERSPENDING_FACTOR
+from psconrl.report.priced_regret import USUAL_CHARGE, Charge
 from psconrl.report.statistics import MeanInterval
 from psconrl.report.submission import Submission, merged_experiments
 from psconrl.report.submission_file import read_submission
 
-PRICE_FACTORS = (1.5, OVERSPENDING_FACTOR, 4.0)
+CHARGES = (USUAL_CHARGE, *(Charge(factor=x) for x in (1.5, 4.0)), *(Charge(floor=x) for x in (0.0, 0.5, 2.0)))
 STYLES_OF_BOARD, SCRIPTS_OF_BOARD = ("page.css", "board.css"), ("dom.js", "board.js")
 COLUMNS = ("loss", "tail", "worst_run", "overspent", "worst", "strong", "growth", "seconds")
 
@@ -45,41 +47,51 @@ def read_folder(folder: Path) -> dict[str, Submission]:
     }
 
 
-def ranking_changes(boards: Mapping[float, Mapping[str, Board]]) -> list[str]:
-    """Return one line for every kind of costs: whether rankings depend on the price factor, and where."""
-    factors = ", ".join(f"{factor:g}" for factor in boards)
+def ranking_changes(boards: Mapping[Charge, Mapping[str, Board]]) -> list[str]:
+    """Return two lines for every kind of costs: whether rankings depend on the price factor and the floor, and where.
+
+    A line is left out if there are no boards at another factor or floor.
+    """
+    usual = boards[USUAL_CHARGE]
+    factors = {charge.factor: found for charge, found in boards.items() if charge.floor == USUAL_CHARGE.floor}
+    floors = {charge.floor: found for charge, found in boards.items() if charge.factor == USUAL_CHARGE.factor}
     lines = []
-    for kind, usual in boards[OVERSPENDING_FACTOR].items():
-        others = {factor: found[kind] for factor, found in boards.items() if factor != OVERSPENDING_FACTOR}
-        moved = [
-            f"{factor:g} instead of {OVERSPENDING_FACTOR:g}: {', '.join(moves)}"
-            for factor, board in others.items()
-            if (moves := _moves(usual, board))
-        ]
-        within = {
-            short(name): [
-                f"{factor:g}" for factor, board in others.items() if _order(usual, name) != _order(board, name)
-            ]
-            for name in usual.environments
-        }
-        changed = [f"{name} ({', '.join(at)})" for name, at in within.items() if at]
-        overall = (
-            f"changes with the price factor ({'; '.join(moved)})" if moved else f"is the same at factors {factors}"
-        )
-        inside = f"changes in {', '.join(changed)}" if changed else "is the same as well"
-        lines.append(f"{kind}: the ranking {overall}. Within environments it {inside}.")
+    for kind in usual:
+        if len(factors) > 1:
+            lines.append(_dependence(kind, "price factor", USUAL_CHARGE.factor, factors))
+        if len(floors) > 1:
+            lines.append(_dependence(kind, "floor", USUAL_CHARGE.floor, floors))
     return lines
+
+
+def _dependence(kind: str, what: str, usual_value: float, boards: Mapping[float, Mapping[str, Board]]) -> str:
+    """Return whether the ranking at the usual value differs from that at others, and where."""
+    usual = boards[usual_value][kind]
+    others = {x: boards[x][kind] for x in sorted(boards) if x != usual_value}
+    moved = [
+        f"{x:g} instead of {usual_value:g}: {', '.join(moves)}"
+        for x, board in others.items()
+        if (moves := _moves(usual, board))
+    ]
+    within = {
+        short(name): [f"{x:g}" for x, board in others.items() if _order(usual, name) != _order(board, name)]
+        for name in usual.environments
+    }
+    changed = [f"{name} ({', '.join(at)})" for name, at in within.items() if at]
+    values = ", ".join(f"{x:g}" for x in sorted(boards))
+    overall = f"changes with the {what} ({'; '.join(moved)})" if moved else f"is the same at every {what} of {values}"
+    inside = f"changes in {', '.join(changed)}" if changed else "is the same as well"
+    return f"{kind}: the ranking {overall}. Within environments it {inside}."
 
 
 def board_contents(submissions: Mapping[str, Submission]) -> dict[str, Any]:
     """Return all that the page shows, as plain data."""
     experiments = merged_experiments(submissions)
-    boards = {factor: leaderboards(experiments, factor, board_groups()) for factor in PRICE_FACTORS}
+    boards = {charge: leaderboards(experiments, charge, board_groups()) for charge in CHARGES}
     return {
         "title": "Leaderboard",
         "quick": any(each.protocol["quick"] for each in submissions.values()),
-        "factors": list(PRICE_FACTORS),
-        "usual": OVERSPENDING_FACTOR,
+        "charges": [asdict(charge) for charge in CHARGES],  # the usual one first
         "changes": ranking_changes(boards),
         "boards": [{kind: _board(board) for kind, board in found.items()} for found in boards.values()],
         "submissions": [_origin(label, each) for label, each in submissions.items()],

@@ -9,7 +9,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.priced_regret import penalised_regret, regret_at_prices
+from psconrl.report.priced_regret import has_score, regret_at_prices, score
 
 # Windows of the paper's moving averages, in rounds, by environment.
 WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 9_000}
@@ -26,7 +26,7 @@ class Metric:
     title: str
     values: Values  # (experiment, curves, i) -> (runs, n); i is the index of the cost, 0 the objective
     of_limits: bool = False  # one for every constraint, or a single one
-    needs: str = ""  # what the results must have: optimum, prices, or strong, which some agents may lack
+    needs: str = ""  # what the results must have: optimum, prices, score, or strong, which some agents may lack
     cumulative: bool = True  # sums over rounds, where zero means no loss
     deviation: bool = False  # shown with the standard deviation over runs, in place of an interval of the mean
 
@@ -45,11 +45,7 @@ METRICS = {
     "regret": Metric("regret", lambda e, c, i: c.regret, needs="optimum"),
     "violation": Metric("violation", lambda e, c, i: c.violation(i), of_limits=True),
     "priced": Metric("regret at shadow prices", lambda e, c, i: regret_at_prices(c, e.facts["prices"]), needs="prices"),
-    "penalised": Metric(
-        "regret, overspending at twice its price",
-        lambda e, c, i: penalised_regret(c, e.facts["prices"]),
-        needs="prices",
-    ),
+    "score": Metric("score", lambda e, c, i: score(c, e.facts), needs="score"),
     "objective": Metric("objective", _objective, cumulative=False),
     "cost": Metric("cost", lambda e, c, i: c.average(i), of_limits=True, cumulative=False),
     "strong-regret": Metric("strong regret", lambda e, c, i: c.strong[:, :, 0], needs="strong"),
@@ -141,8 +137,10 @@ def _missing(metric: Metric, experiment: Experiment) -> str:
             "has no optimum to compare with (its constraints cannot be met, or it can only be played); "
             "use the metrics objective and cost"
         )
-    if metric.needs == "prices" and not experiment.facts.get("prices"):
+    if metric.needs in ("prices", "score") and not experiment.facts.get("prices"):
         return "has no shadow prices that all its runs share"
+    if metric.needs == "score" and not has_score(experiment.facts):
+        return "was run by an earlier version, without range prices; run the sweep again, which keeps its runs"
     if metric.needs == "strong":
         measured = Measure(metric, 1 if metric.of_limits else 0, metric.title)
         if not any(measured.known_of(experiment, c) for c in curves):

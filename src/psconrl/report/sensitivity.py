@@ -1,6 +1,6 @@
 """Effect of an agent's hyperparameter: its mean loss over all environments at each value, in % of uniform play."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.number_format import format_number
-from psconrl.report.priced_regret import penalised_regret
+from psconrl.report.priced_regret import final_score
 from psconrl.report.statistics import MeanInterval, interval, resample_weights
 
 
@@ -34,12 +34,11 @@ def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
     """Return the hyperparameters of all agents with labels ``option=value``, in the order of the file."""
     found: dict[tuple[str, str], dict[float, list[Floats]]] = {}
     for experiment in experiments:
-        prices = experiment.facts["prices"]
-        unit = float(penalised_regret(experiment.curves[REFERENCE], prices)[:, -1].mean()) / 100
+        unit = float(final_score(experiment.curves[REFERENCE], experiment.facts).mean()) / 100
         for label, curves in experiment.curves.items():
             if (setting := _setting(label)) is not None:
                 values = found.setdefault(setting[:2], {})
-                values.setdefault(setting[2], []).append(_resampled(curves, prices) / unit)
+                values.setdefault(setting[2], []).append(_resampled(curves, experiment.facts) / unit)
     return [
         Hyperparameter(label, option, tuple(sorted(values)), tuple(_estimate(values[x]) for x in sorted(values)))
         for (label, option), values in found.items()
@@ -82,9 +81,9 @@ def _setting(label: str) -> tuple[str, str, float] | None:
         return None
 
 
-def _resampled(curves: Curves, prices: Sequence[float]) -> Floats:
+def _resampled(curves: Curves, facts: Mapping[str, Any]) -> Floats:
     """Return the mean score of the runs, then of every resample of them."""
-    scores = penalised_regret(curves, prices)[:, -1]
+    scores = final_score(curves, facts)
     return np.append(scores.mean(), resample_weights(len(scores)) @ scores)
 
 

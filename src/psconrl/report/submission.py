@@ -21,7 +21,7 @@ from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import early_checkpoint
 from psconrl.report.sensitivity import Hyperparameter
 
-FACTS = ("cost_names", "thresholds", "optimum", "prices")  # of an environment, which a submission has
+FACTS = ("cost_names", "thresholds", "optimum", "prices", "range_prices")  # of an environment, which a submission has
 # The relative difference of exact values, or of uniform play, up to which two submissions are of one board.
 SAME_BOARD = 1e-6
 
