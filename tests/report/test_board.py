@@ -15,7 +15,7 @@ from psconrl.experiment.board_protocol import board_plays, find_entry, protocol_
 from psconrl.experiment.spec import EnvironmentGroup
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
-from psconrl.report.board_page import board_contents, ranking_changes, read_folder
+from psconrl.report.board_page import CHARGES, board_contents, ranking_changes, read_folder
 from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_of_score
 from psconrl.report.leaderboard import leaderboards
@@ -180,8 +180,8 @@ def test_a_submission_has_the_same_board_as_the_results_file(board, tmp_path):
     with Store("a.db") as store:
         stored = read_experiments(store)
     read = merged_experiments({"psconrl": read_submission(tmp_path / "a.json")})
-    for factor in (1.5, 2.0):
-        ours, theirs = leaderboards(read, factor), leaderboards(stored, factor)
+    for charge in CHARGES:
+        ours, theirs = leaderboards(read, charge), leaderboards(stored, charge)
         assert list(ours) == ["Costs known", "Costs noisy"] == list(theirs)
         for kind, found in ours.items():
             for one, two in zip(found.standings, theirs[kind].standings, strict=True):
@@ -247,12 +247,17 @@ def test_the_page_has_all_submissions_of_a_folder(board, tmp_path):
     assert (code, "Page: board.html" in printed) == (0, True)
     contents = board_contents(read_folder(folder))
     assert contents["quick"]
-    known = contents["boards"][contents["factors"].index(2.0)]["Costs known"]
+    known = contents["boards"][0]["Costs known"]
     assert {row["agent"]: row["environments"] for row in known["standings"]} == {
         "PSConRL": 2, "Mine, mixed": 1, EVIL: 1, "uniform (again)": 1, "uniform": 2,
     }  # fmt: skip
     assert set(known["places"]["queue"]) == {"PSConRL", "uniform"}
-    assert [line.partition(":")[0] for line in contents["changes"]] == ["Costs known", "Costs noisy"]
+    assert [line.partition(":")[0] for line in contents["changes"]] == [
+        "Costs known",
+        "Costs known",
+        "Costs noisy",
+        "Costs noisy",
+    ]
     text = (tmp_path / "board.html").read_text()
     assert EVIL not in text
     assert "https://" not in text
@@ -261,19 +266,25 @@ def test_the_page_has_all_submissions_of_a_folder(board, tmp_path):
     assert (code, "are not of the same board" in printed) == (2, True)
 
 
-def test_the_page_says_where_the_ranking_depends_on_the_price_factor():
+def test_the_page_says_where_the_ranking_depends_on_the_charge():
     """An agent with regret 29 against one with regret 10 and an overspending of 10 at price 1."""
 
     submissions = [made_up_submission({"chain": outcome}) for outcome in ((29.0, 0.0), (10.0, 10.0))]
     experiments = merged_experiments(dict(zip("ab", submissions, strict=True)))
-    boards = {factor: leaderboards(experiments, factor) for factor in (1.5, 2.0, 4.0)}
+    boards = {charge: leaderboards(experiments, charge) for charge in CHARGES}
     assert ranking_changes(boards) == [
         "Costs known: the ranking changes with the price factor (1.5 instead of 2: b 2 → 1, a 1 → 2). Within "
-        "environments it changes in chain (1.5)."
+        "environments it changes in chain (1.5).",
+        "Costs known: the ranking is the same at every floor of 0, 0.5, 1, 2. Within environments it is the same as "
+        "well.",
     ]
-    same = {2.0: boards[2.0], 4.0: boards[4.0]}
-    assert ranking_changes(same) == [
-        "Costs known: the ranking is the same at factors 2, 4. Within environments it is the same as well."
+    free = [dataclasses.replace(e, facts=e.facts | {"prices": [0.0], "range_prices": [1.5]}) for e in experiments]
+    boards = {charge: leaderboards(free, charge) for charge in CHARGES}
+    assert ranking_changes(boards) == [
+        "Costs known: the ranking is the same at every price factor of 1.5, 2, 4. Within environments it is the same "
+        "as well.",
+        "Costs known: the ranking changes with the floor (2 instead of 1: a 2 → 1, b 1 → 2). Within environments it "
+        "changes in chain (2).",
     ]
 
 
@@ -282,7 +293,7 @@ def test_the_page_has_the_standings_of_every_part(monkeypatch):
     monkeypatch.setattr("psconrl.report.board_page.board_groups", lambda: groups)
     outcomes = ({"chain": (10.0, 0.0), "queue": (30.0, 0.0)}, {"chain": (20.0, 0.0), "queue": (20.0, 0.0)})
     contents = board_contents(dict(zip("ab", map(made_up_submission, outcomes), strict=True)))
-    known = contents["boards"][1]["Costs known"]
+    known = contents["boards"][0]["Costs known"]
     assert [(part["title"], part["description"]) for part in known["parts"]] == [
         ("chain", "About chain."), ("queue", "About queue."),
     ]  # fmt: skip
@@ -390,6 +401,9 @@ DAMAGE = {
     "runs of 'chain' must be as many as those of the reference": lambda r: r["runs"]["chain"].pop(),
     "totals in runs of 'chain' must be a number": lambda r: r["runs"]["chain"][0]["totals"][0].__setitem__(0, None),
     "prices of 'chain' must be a list of 1 numbers": lambda r: r["environments"]["chain"].update(prices=[]),
+    "range_prices of 'chain' must be a list of numbers from 0 on": lambda r: r["environments"]["chain"].update(
+        range_prices=[-1.0]
+    ),
     "quick of protocol must be true or false": lambda r: r["protocol"].update(quick=1),
     "runs must be there": lambda r: r.update(runs={}),
 }

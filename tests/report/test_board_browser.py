@@ -65,11 +65,11 @@ def test_agents_without_a_number_come_last(page):
     assert agents(page, "matrix")[-1] == EVIL
 
 
-def test_costs_environments_price_factors_and_names_can_be_chosen(page):
+def test_costs_environments_charges_and_names_can_be_chosen(page):
     choose(page, "environment", "chain")
     assert agents(page) == ["careful", "bold", "uniform"]
     assert texts(page, "table.standings td:nth-child(2)") == ["29 [29, 29]", "30 [30, 30]", "108 [108, 108]"]
-    choose(page, "price factor", "0")
+    choose(page, "charge", "1")
     assert agents(page) == ["bold", "careful", "uniform"]
     assert "at 1.5 times the shadow prices" in texts(page, ".board-note")[0]
     choose(page, "agent", "CARE")
@@ -94,10 +94,11 @@ def test_a_part_of_the_environments_can_be_chosen(page):
     assert texts(page, "table.matrix thead button") == ["agent", "chain", "queue"]
 
 
-def test_it_says_whether_the_ranking_depends_on_the_price_factor(page):
+def test_it_says_whether_the_ranking_depends_on_the_charge(page):
     lines = texts(page, ".robust p")
     assert lines[0].startswith("Costs known: the ranking changes with the price factor (1.5 instead of 2: ")
     assert lines[0].endswith("Within environments it changes in chain (1.5).")
-    assert lines[1].startswith("Costs noisy: the ranking is the same at factors 1.5, 2, 4.")
+    assert lines[1].startswith("Costs known: the ranking is the same at every floor of 0, 0.5, 1, 2.")
+    assert lines[2].startswith("Costs noisy: the ranking is the same at every price factor of 1.5, 2, 4.")
     assert texts(page, ".origin summary") == list(AGENTS)
     assert texts(page, ".origin pre") == ["class Mine: ..."] * 3

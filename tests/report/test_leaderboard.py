@@ -28,7 +28,7 @@ from psconrl.report.leaderboard_tables import (
     parts_table,
     standings_table,
 )
-from psconrl.report.priced_regret import penalised_regret, regret_at_prices
+from psconrl.report.priced_regret import Charge
 from psconrl.report.print_table import Bold
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
 
@@ -64,30 +64,9 @@ def curves(label, regret, violation, strong=0.0, worst=0.0, seconds=1.0):
     )
 
 
-def environment(name, *agents, price=2.0):
-    return Experiment(name, {"prices": [price]}, None, {c.label: c for c in agents})
-
-
-def test_overspending_counts_at_twice_its_price_and_what_is_saved_not_at_all():
-    over, under = curves("a", 10.0, 3.0), curves("b", 10.0, -3.0)
-    assert penalised_regret(over, [2.0])[:, -1] == pytest.approx(10 + 2 * 2 * 3)
-    assert penalised_regret(under, [2.0])[:, -1] == pytest.approx(10)
-    assert regret_at_prices(over, [2.0])[:, -1] == pytest.approx(16)
-
-
-@pytest.mark.parametrize("name", ["riverswim", "marsrover-4x4", "chain", "garnet"])
-def test_only_optimal_policies_have_no_score(name):
-    """All policies that the optimum mixes have no regret at shadow prices; the score distinguishes them from it."""
-    model = psconrl.load(name)
-    best = psconrl.plan(model)
-    price, limit = float(best.multipliers[0]), float(model.thresholds[0])
-    low = float(cost_ranges(model)[1, 0])
-    scores = []
-    for other in (1e3, low + 0.01 * (limit - low)):
-        policy = psconrl.plan(model.with_thresholds([other])).policy
-        costs = psconrl.evaluate(model, policy).costs
-        scores.append(costs[0] - best.costs[0] + 2 * price * max(costs[1] - limit, 0.0))
-    assert min(scores) > 1e-4
+def environment(name, *agents, price=2.0, range_price=0.5):
+    facts = {"prices": [price], "range_prices": [range_price]}
+    return Experiment(name, facts, None, {c.label: c for c in agents})
 
 
 def test_losses_are_in_hundredths_of_uniform_play_and_places_by_hand():
@@ -103,6 +82,23 @@ def test_losses_are_in_hundredths_of_uniform_play_and_places_by_hand():
     assert board.places["w"]["b"].overspent == 0.0
     assert [s.label for s in board.standings] == ["a", "b", "uniform"]
     assert [float(s.rank.mean) for s in board.standings] == [1.0, 2.0, 3.0]
+
+
+def test_columns_charge_what_has_no_shadow_price_at_its_range_price():
+    a, uniform = curves("a", 8.0, 1.0, strong=1.5, worst=2.5), curves("uniform", 80, 30)
+    one = environment("w", a, uniform, price=0.0, range_price=4.0)
+    place = leaderboard([one]).places["w"]["a"]
+    assert (place.score.mean, place.loss) == (pytest.approx(8.0 + 4.0), pytest.approx(12.0 / 200 * 100))
+    assert [place.overspent, place.worst, place.strong] == pytest.approx([4.0 / 2, 10.0 / 2, 6.0 / 2])
+    place = leaderboard([one], Charge(floor=0.5)).places["w"]["a"]
+    assert (place.score.mean, place.overspent) == (pytest.approx(8.0 + 2.0), pytest.approx(4.0 / 1.4))
+
+
+def test_results_of_an_earlier_version_get_one_line():
+    one = environment("w", curves("a", 1.0, 0.0), curves("uniform", 9.0, 0.0))
+    old = dataclasses.replace(one, facts={"prices": [2.0]})
+    with pytest.raises(ConfigError, match="'w' was run by an earlier version, without range prices; run it again"):
+        leaderboard([old])
 
 
 def test_ranks_are_averaged_over_the_environments_that_an_agent_plays():

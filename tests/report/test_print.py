@@ -115,7 +115,7 @@ def test_metrics_are_those_of_the_runs(experiments):
         "regret": curves.regret,
         "violation": curves.violation(1),
         "priced": curves.regret + price * curves.violation(1),
-        "penalised": curves.regret + 2 * price * np.maximum(curves.violation(1), 0.0),
+        "score": curves.regret + 2 * price * np.maximum(curves.violation(1), 0.0),  # more than its range price
         "objective": curves.average(0),
         "cost": curves.average(1),
         "paper-regret": curves.paper_curve(0, 500),
@@ -159,6 +159,11 @@ def test_a_metric_that_an_experiment_lacks_is_said(experiments):
         measures([lost], ["regret"])
     with pytest.raises(ConfigError, match="has no shadow prices"):
         measures([lost], ["priced"])
+    with pytest.raises(ConfigError, match="has no shadow prices"):
+        measures([lost], ["score"])
+    old = replace(rover, facts={key: value for key, value in rover.facts.items() if key != "range_prices"})
+    with pytest.raises(ConfigError, match="earlier version, without range prices; run the sweep again, which keeps"):
+        measures([old], ["score"])
     assert [m.title for m in available(replace(lost, curves=unevaluated), list(METRICS))] == [
         "regret",
         "violation (cost 1)",

@@ -10,8 +10,8 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.errors import PsconrlError
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
+from psconrl.planning.analysis.charged_prices import range_prices, without_copies
 from psconrl.planning.analysis.pareto import cost_ranges
-from psconrl.planning.analysis.range_prices import range_prices
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
@@ -53,14 +53,17 @@ def _record_of_model(cmdp: CMDP, best: Plan) -> dict[str, Any]:
         return record | {"infeasibility": str(best.infeasibility)}
     record |= {
         "optimum": best.costs.tolist(),
-        "prices": best.multipliers.tolist(),
+        "prices": [],
+        "range_prices": [],
         "gap": float(best.gap),
         "certified": bool(best.certificate.holds),
     }
     if not cmdp.n_constraints:
-        return record | {"range_prices": []}
+        return record
     ranges = cost_ranges(cmdp)
-    record["range_prices"] = range_prices(ranges, cmdp.costs[:, cmdp.available]).tolist()
+    costs = cmdp.costs[:, cmdp.available]
+    prices = without_copies(best.multipliers, range_prices(ranges, costs), costs[1:] - cmdp.thresholds[:, None])
+    record["prices"], record["range_prices"] = (each.tolist() for each in prices)
     if cmdp.n_constraints == 1:
         safest = plan(cmdp.with_thresholds([ranges[1, 0]]))
         record["fastest"] = float(ranges[0, 0])

@@ -1,7 +1,7 @@
 """The board of submissions as one HTML page that works offline: sorted, filtered and by environment in the browser.
 
-Scores depend on what positive violations cost: a multiple of their shadow prices, the price factor, and at least a
-multiple of their range prices, the floor. The page has the standings at several of both, and says whether the ranking
+Scores depend on what a positive violation costs: a multiple of its shadow price, the price factor, and at least a
+multiple of its range price, the floor. The page has the standings at several of both, and says whether the ranking
 depends on them.
 """
 

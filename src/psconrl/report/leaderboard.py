@@ -1,8 +1,8 @@
 """The leaderboard: ranks of all agents on all environments, with intervals and tests.
 
-The score of a run is its regret plus a charge for positive violations (``priced_regret.Charge``): twice their shadow
-prices, but at least the largest of them at its range price. At the shadow prices alone, a permanent violation would
-cost just what it gains, and nothing if its constraint does not bind. A loss is a score in percent of the score of
+The score of a run is its regret plus a charge for positive violations (``priced_regret.Charge``): twice the shadow
+price of each, but at least its range price. At the shadow prices alone, a permanent violation would cost just what it
+gains, and nothing if its constraint does not bind. A loss is a score in percent of the score of
 uniform play, which makes environments comparable.
 
 Ranks are averages over environments. Their intervals come from resampling the runs, so they hold for these environments

@@ -13,15 +13,15 @@ from psconrl.report.print_table import Bold, markdown_table
 from psconrl.report.statistics import FEW_RUNS
 
 NOTE = (
-    "Score of a run: regret plus positive violations at twice the shadow prices, or, if that is more, the largest of "
-    "them at its range price. Loss: the score in % of that of uniform play; 90% and worst run: the loss of the 90th "
-    "percentile of runs, and of the worst run. Overspent: positive violations at the shadow prices, or the largest of "
-    "them at its range price; at worst: the same for the largest running excess; strong: for strong violations; all in "
-    "% of the score of uniform play. Rank: by mean score among the agents that play an environment, averaged over "
-    "environments, with a 95% interval over runs. Not worse: environments where a paired t-test at 5%, corrected for "
-    "all tests of the table, finds the agent not significantly worse than the one with the least mean score, because "
-    f"it is as good or because its runs differ widely (-: fewer than {FEW_RUNS} runs). Growth: the exponent at which "
-    "the mean score grows from T/16 to T, mean over environments. s: seconds per run, mean over environments."
+    "Score of a run: regret plus positive violations, each at twice its shadow price, but at least at its range price. "
+    "Loss: the score in % of that of uniform play; 90% and worst run: the loss of the 90th percentile of runs, and of "
+    "the worst run. Overspent: positive violations at their shadow prices, but at least at their range prices; at "
+    "worst: the same for the largest running excess; strong: for strong violations; all in % of the score of uniform "
+    "play. Rank: by mean score among the agents that play an environment, averaged over environments, with a 95% "
+    "interval over runs. Not worse: environments where a paired t-test at 5%, corrected for all tests of the table, "
+    "finds the agent not significantly worse than the one with the least mean score, because it is as good or because "
+    f"its runs differ widely (-: fewer than {FEW_RUNS} runs). Growth: the exponent at which the mean score grows from "
+    "T/16 to T, mean over environments. s: seconds per run, mean over environments."
 )
 
 

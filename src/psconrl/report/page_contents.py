@@ -38,9 +38,8 @@ PANEL_POINTS = 150
 MEANING = {"strong violation": "of the policies played, exact", "largest running excess": "of all rounds so far"}
 CAVEATS = (
     "Regret and violation are signed and cumulative: an agent may be ahead of the optimum by breaking a limit, so read "
-    "the two together. The score has both in one number: the regret plus the positive violations at twice their shadow "
-    "prices, or, if that is more, the largest of them at its range price. It compares agents; where there are no "
-    "prices, the regret does.",
+    "the two together. The score has both in one number: the regret plus the positive violations, each at twice its "
+    "shadow price, but at least at its range price. It compares agents; where there are no prices, the regret does.",
     "In a signed violation, earlier savings pay for later overspending. Strong violation adds up, round by round, the "
     "exact long-run excess of the policy being played over the limit, and nothing is ever paid back. The largest "
     "running excess is how far the run was over its budget at its worst moment.",

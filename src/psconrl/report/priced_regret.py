@@ -12,12 +12,12 @@ from psconrl.report.curves import Curves
 
 @dataclass(frozen=True)
 class Charge:
-    r"""What positive violations cost: a multiple of their shadow prices, but at least their largest range price.
+    r"""What a positive violation costs: a multiple of its shadow price, but at least one of its range price.
 
     With the shadow prices :math:`\lambda_i`, the range prices :math:`\rho_i` and the positive parts :math:`V_i^+` of
-    the violations, the charge is the larger one of ``factor`` :math:`\sum_i \lambda_i V_i^+` and ``floor``
-    :math:`\max_i \rho_i V_i^+`. The first is a sum and the second a maximum, so that a constraint that is stated twice
-    is charged as if it were stated once, however its price is split.
+    the violations, the charge is :math:`\sum_i \max(f \lambda_i, g \rho_i) V_i^+` with :math:`f` the factor and
+    :math:`g` the floor. Facts of environments have no prices of copies (``without_copies``), so that a constraint that
+    is stated twice is charged once.
     """
 
     factor: float = 2.0  # multiple of the shadow prices
@@ -25,9 +25,8 @@ class Charge:
 
     def of(self, violations: Floats, facts: Mapping[str, Any]) -> Floats:
         """Return the charge (...) for violations (..., m) in an environment whose facts have both kinds of prices."""
-        excess = np.maximum(violations, 0.0)
-        largest = (excess * np.array(facts["range_prices"])).max(axis=-1)
-        return np.maximum(self.factor * (excess @ np.array(facts["prices"])), self.floor * largest)
+        shadow, ranges = (np.array(facts[key], dtype=np.float64) for key in ("prices", "range_prices"))
+        return np.asarray(np.maximum(violations, 0.0) @ np.maximum(self.factor * shadow, self.floor * ranges))
 
 
 USUAL_CHARGE = Charge()

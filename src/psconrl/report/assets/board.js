@@ -169,8 +169,8 @@ const places = {
 function draw() {
   const { factor, floor } = report.charges[chosen.charge];
   places.choices.replaceChildren(...controls());
-  places.caption.textContent = "Score of a run: regret plus positive violations at " + factor + " times the shadow "
-    + "prices, or, if that is more, the largest of them at " + floor + " times its range price. Loss, 90%, worst run, overspent, at worst and strong are in % of the score of uniform play; growth is "
+  places.caption.textContent = "Score of a run: regret plus positive violations, each at " + factor + " times its "
+    + "shadow price, but at least at " + floor + " times its range price. Loss, 90%, worst run, overspent, at worst and strong are in % of the score of uniform play; growth is "
     + "the exponent of the score between T/16 and T; s is seconds per run. Lower is better. Click a heading to sort."
     + board().parts.map((each) => ` ${each.title}: ${each.description}`).join("");
   places.standings.replaceChildren(standings());
