@@ -1,6 +1,7 @@
 """The score by hand, what does not change it, and what the report says of the agent with the least."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -8,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import psconrl
+from psconrl.errors import StoreError
 from psconrl.experiment.environment_record import environment_record, is_complete
-from psconrl.experiment.spec_file import shipped_spec
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec_file import parse_spec, shipped_spec
+from psconrl.experiment.store import Store
 from psconrl.planning.analysis.charged_prices import range_prices, without_copies
 from psconrl.planning.analysis.pareto import cost_ranges
-from psconrl.report.curves import Curves, Experiment
+from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.headline import headline
-from psconrl.report.page_tables import comparison_table
-from psconrl.report.priced_regret import AT_PRICES, Charge, regret_at_prices, score
+from psconrl.report.page_tables import comparison_table, final_table
+from psconrl.report.priced_regret import AT_PRICES, Charge, has_score, regret_at_prices, score
 
 RUNS = 12
 NOISE = np.linspace(-1.0, 1.0, RUNS)
@@ -242,3 +246,47 @@ def test_without_prices_the_headline_compares_regret_only_where_nothing_is_const
     assert headline(experiment({"drawn": True}, curves("a", 10.0, 0.0), curves("b", 30.0, 0.0))) == ""
     unknown = dataclasses.replace(curves("a", 10.0), optimum=np.full(RUNS, np.nan))
     assert headline(experiment({}, unknown, curves("b", 30.0))) == ""
+
+
+SPEC = """
+seed = 1
+replicates = 2
+[agents.uniform]
+[agents.ucrl2]
+[experiments.counterexample]
+horizon = 40
+"""
+
+
+@pytest.mark.usefixtures("no_processes")
+def test_results_of_an_earlier_version_get_range_prices_when_the_sweep_is_run_again(tmp_path):
+    path = tmp_path / "results.db"
+    run_sweep(parse_spec(SPEC).jobs(), path, workers=1)
+    with Store.writer(path) as store:
+        ((position, facts, model),) = store.query("SELECT position, facts, model FROM experiments")
+        old = json.loads(facts)
+        del old["range_prices"]
+        store.add_experiment("counterexample", position, old, model)
+    with Store(path) as store:
+        (one,) = read_experiments(store)
+        assert not has_score(one.facts)
+        assert headline(one) == ""
+        assert "Final regret" in final_table(one)["title"]
+    outcome = run_sweep(parse_spec(SPEC).jobs(), path, workers=1)
+    assert outcome.done == 0
+    with Store(path) as store:
+        (one,) = read_experiments(store)
+        assert one.facts["range_prices"] == pytest.approx([1.0])
+        assert headline(one).startswith("uniform has the least mean score over 2 runs (")
+
+
+@pytest.mark.parametrize("found", ["x", [1.0, 2.0], [-1.0], None, [True]])
+@pytest.mark.usefixtures("no_processes")
+def test_damaged_range_prices_get_one_line(tmp_path, found):
+    path = tmp_path / "results.db"
+    run_sweep(parse_spec(SPEC).jobs(), path, workers=1)
+    with Store.writer(path) as store:
+        ((facts,),) = store.query("SELECT facts FROM experiments")
+        store.add_experiment("counterexample", 0, json.loads(facts) | {"range_prices": found}, None)
+    with Store(path) as store, pytest.raises(StoreError, match="range_prices in facts of 'counterexample' must be"):
+        read_experiments(store)
