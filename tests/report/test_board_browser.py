@@ -71,7 +71,7 @@ def test_costs_environments_charges_and_names_can_be_chosen(page):
     assert texts(page, "table.standings td:nth-child(2)") == ["29 [29, 29]", "30 [30, 30]", "108 [108, 108]"]
     choose(page, "charge", "1")
     assert agents(page) == ["bold", "careful", "uniform"]
-    assert "at 1.5 times the shadow prices" in texts(page, ".board-note")[0]
+    assert "at 1.5 times its shadow price, but at least at 1 times its range price" in texts(page, ".board-note")[0]
     choose(page, "agent", "CARE")
     assert agents(page) == agents(page, "matrix") == ["careful"]
     choose(page, "agent", "")
