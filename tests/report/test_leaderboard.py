@@ -99,6 +99,10 @@ def test_results_of_an_earlier_version_get_one_line():
     old = dataclasses.replace(one, facts={"prices": [2.0]})
     with pytest.raises(ConfigError, match="'w' was run by an earlier version, without range prices; run it again"):
         leaderboard([old])
+    with pytest.raises(ConfigError, match="'w' was run by an earlier version"):
+        hyperparameters([old])
+    with pytest.raises(ConfigError, match="'w' has no score, since it has no shadow prices"):
+        hyperparameters([dataclasses.replace(one, facts={})])
 
 
 def test_ranks_are_averaged_over_the_environments_that_an_agent_plays():

@@ -8,9 +8,9 @@ from typing import Any
 
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.errors import PsconrlError
+from psconrl.experiment.charged_prices import range_prices, without_copies
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.charged_prices import range_prices, without_copies
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan

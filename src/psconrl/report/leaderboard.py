@@ -29,7 +29,7 @@ from psconrl.experiment.spec import COSTS_SUFFIX, OTHERS_TITLE, EnvironmentGroup
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_of_score
 from psconrl.report.page_tables import TAIL, verdict
-from psconrl.report.priced_regret import AT_PRICES, USUAL_CHARGE, Charge, final_score, has_score, score
+from psconrl.report.priced_regret import AT_PRICES, USUAL_CHARGE, Charge, final_score, need_score, score
 from psconrl.report.statistics import MeanInterval, compare, interval, mean_interval, resample_weights
 
 STRUCTURE_SUFFIX = " (structure known)"  # of environments in which some agents know all but the noise
@@ -129,11 +129,7 @@ def leaderboard(
                 f"experiment {quoted(experiment.name)} has no place on a leaderboard: it needs shadow prices, "
                 f"and runs of {quoted(REFERENCE)}"
             )
-        if not has_score(experiment.facts):
-            raise ConfigError(
-                f"experiment {quoted(experiment.name)} was run by an earlier version, without range prices; run it "
-                "again, which keeps its runs"
-            )
+        need_score(experiment)
     if not environments:
         raise ConfigError("a leaderboard needs finished runs; there are none")
     tests = sum(len(e.curves) - 1 for e in environments)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.report.curves import Curves
+from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
+from psconrl.report.curves import Curves, Experiment
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,14 @@ def final_score(curves: Curves, facts: Mapping[str, Any], charge: Charge = USUAL
 def has_score(facts: Mapping[str, Any]) -> bool:
     """Return True if runs of an environment with these facts have a score: all have one model, with constraints."""
     return bool(facts.get("prices")) and "range_prices" in facts
+
+
+def need_score(experiment: Experiment) -> None:
+    """Raise an error unless the runs of an experiment have a score."""
+    if has_score(experiment.facts):
+        return
+    if experiment.facts.get("prices"):
+        lacks = "was run by an earlier version, without range prices; run it again, which keeps its runs"
+    else:
+        lacks = "has no score, since it has no shadow prices that all its runs share"
+    raise ConfigError(f"experiment {quoted(experiment.name)} {lacks}")

@@ -11,7 +11,7 @@ from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.number_format import format_number
-from psconrl.report.priced_regret import final_score
+from psconrl.report.priced_regret import final_score, need_score
 from psconrl.report.statistics import MeanInterval, interval, resample_weights
 
 
@@ -34,6 +34,7 @@ def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
     """Return the hyperparameters of all agents with labels ``option=value``, in the order of the file."""
     found: dict[tuple[str, str], dict[float, list[Floats]]] = {}
     for experiment in experiments:
+        need_score(experiment)
         unit = float(final_score(experiment.curves[REFERENCE], experiment.facts).mean()) / 100
         for label, curves in experiment.curves.items():
             if (setting := _setting(label)) is not None:

@@ -19,6 +19,7 @@ from psconrl.experiment.versions import versions
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import early_checkpoint
+from psconrl.report.priced_regret import need_score
 from psconrl.report.sensitivity import Hyperparameter
 
 FACTS = ("cost_names", "thresholds", "optimum", "prices", "range_prices")  # of an environment, which a submission has
@@ -67,6 +68,8 @@ def submission(
     files: Mapping[str, str],
 ) -> Submission:  # fmt: skip
     """Return the submission of an entry whose runs are done."""
+    for experiment in experiments:
+        need_score(experiment)
     return Submission(
         name=entry.name,
         title=entry.title,
