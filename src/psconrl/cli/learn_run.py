@@ -120,7 +120,8 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
         prepare_with_progress(system)
         chosen = knowledge.options_in_system(system, cmdp, options.agent_name) | chosen
     else:
-        chosen = knowledge.options(cmdp, options.agent_name, known_costs=not options.unknown_costs) | chosen
+        known_costs, emission = not options.unknown_costs, options.emission
+        chosen = knowledge.options(cmdp, options.agent_name, known_costs=known_costs, emission=emission) | chosen
     agent = _agent_for(cmdp, options, chosen, knowledge.structure)
     if options.background:
         return _in_steps(environment, cmdp, agent, options.seed, options.emission)
@@ -143,7 +144,7 @@ def _agent_for(cmdp: CMDP, options: LearnOptions, chosen: dict[str, Any], struct
     if options.unknown_costs and structure:
         raise ConfigError("--unknown-costs and --structure contradict each other: the structure determines the costs")
     if options.unknown_costs:
-        chosen = with_hints(name, cmdp, chosen)
+        chosen = with_hints(name, cmdp, chosen, options.emission)
     sizes = (cmdp.n_states, cmdp.n_actions, cmdp.thresholds)
     return make_agent(name, *sizes, costs, options.seed, options.rounds, **chosen)
 

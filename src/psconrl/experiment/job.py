@@ -96,7 +96,7 @@ class Job:
             if self.knowledge.structure:
                 costs = None  # the structure determines them
             elif costs is None:
-                options = with_hints(self.agent, model, options)
+                options = with_hints(self.agent, model, options, self.emission)
         elif isinstance(environment, ContinuingEnv):
             sizes = (environment.states.size, environment.actions.size, environment.thresholds)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
@@ -109,7 +109,7 @@ class Job:
         self.knowledge.need_believer(self.agent, self.agent_options)
         if self.knowledge.structure:
             return self.knowledge.options_in_system(_structure(*_environment_id(self)), model, self.agent)
-        return self.knowledge.options(model, self.agent, known_costs=self.known_costs)
+        return self.knowledge.options(model, self.agent, known_costs=self.known_costs, emission=self.emission)
 
     def environment_seed(self) -> list[int]:
         """Seed of the environment's random draws, the same for all agents, so that runs can be compared in pairs."""

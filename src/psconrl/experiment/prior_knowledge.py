@@ -102,17 +102,17 @@ class Knowledge:
                 "the .npz file of a plan"
             )
 
-    def options(self, cmdp: CMDP, agent: str, *, known_costs: bool = True) -> dict[str, Any]:
+    def options(self, cmdp: CMDP, agent: str, *, known_costs: bool, emission: str) -> dict[str, Any]:
         """Return this knowledge as options of an agent on the model ``cmdp``, whose costs it knows or not.
 
         For a baseline with a slack these are its true values on the model. An agent without the option ``slack`` needs
         none: a baseline that meets the constraints is enough.
         """
         if self.true_constants:
-            return true_constants(cmdp, agent, known_costs=known_costs)
+            return true_constants(cmdp, agent, known_costs=known_costs, emission=emission)
         if self.baseline:
             if "slack" in recipe_for(agent).option_names():
-                return known_baseline(cmdp, self._given_baseline())
+                return known_baseline(cmdp, self._given_baseline(), emission=emission)
             return {"baseline": baseline_policy(cmdp, self._given_baseline())}
         if self.trust:
             model = load(self.trust)

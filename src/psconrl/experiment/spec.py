@@ -25,7 +25,7 @@ DEFAULT_HORIZON = 20_000
 KNOWN, LEARNED, NOISY = "known", "learned", "noisy"
 # Suffixes that distinguish the experiments of one table [experiments.NAME].
 COSTS_SUFFIX = {KNOWN: "", LEARNED: " (costs learned)", NOISY: " (costs noisy)"}
-USUAL_NOISE = "two-point"  # the emission of noisy costs if an experiment names none
+USUAL_NOISE = "uniform"  # the emission of noisy costs if an experiment names none
 ALL = "all"  # among the names of agents: the experiment's own agents
 WHOLE_TITLE, OTHERS_TITLE = "all", "other"  # of all environments of a leaderboard, and of those in no group
 RUN_BYTES = 5_000  # memory per waiting run: its settings, its hash, its place in the queue

@@ -35,10 +35,13 @@ def need_assumed(agent: str, chosen: Collection[str]) -> None:
         raise ConfigError(f"option {option} and true_constants contradict each other")
 
 
-def true_constants(model: CMDP, agent: str, *, known_costs: bool = True) -> dict[str, Any]:
+def true_constants(
+    model: CMDP, agent: str, *, known_costs: bool = True, emission: str = "deterministic"
+) -> dict[str, Any]:
     """Return the true values of the constants that the theory of an agent assumes, as options of the agent.
 
-    ``known_costs``: whether the agent knows the costs. If not, it may scale them by the ranges of their outcomes.
+    ``known_costs``: whether the agent knows the costs. If not, it may scale them by the ranges of their outcomes, which
+    depend on the ``emission``.
     """
     recipe = recipe_for(agent)
     best = plan(model)
@@ -49,7 +52,7 @@ def true_constants(model: CMDP, agent: str, *, known_costs: bool = True) -> dict
         known["gap"] = _positive_gaps(model, agent)
     if set(SPAN_CONSTANTS) & set(recipe.theory_constants):
         by_outcomes = not known_costs and "ranges" in recipe.option_names()
-        units = np.ptp(outcome_ranges(model), axis=1) if by_outcomes else cost_units(model.costs)
+        units = np.ptp(outcome_ranges(model, emission), axis=1) if by_outcomes else cost_units(model.costs)
         known |= _by_spans(spans_of(model, best), units)
     return {name: known[name] for name in recipe.theory_constants if name in known}
 

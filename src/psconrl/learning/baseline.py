@@ -40,13 +40,15 @@ STILL = 1e-9  # change at which the iteration stops, in ranges of the cost
 SLACK_HALVINGS = 12  # bisection steps for the largest slack common to all constraints
 
 
-def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -> dict[str, Any]:
+def known_baseline(
+    model: CMDP, policy: Any = None, *, by_state: bool = False, emission: str = "deterministic"
+) -> dict[str, Any]:
     """Return the options ``baseline``, ``slack``, ``span`` and ``ranges`` of an agent ``safe``, computed from a model.
 
     ``policy``: (S, A), an action for every state, or a plan; by default the safest policy. Several pairs (slack, span)
     are valid; the result is the pair that allows most exploration from the start. ``by_state``: return the function h
     itself as the span, (m, S), which allows more where the agent knows which states may follow, as it does in a system.
-    ``ranges`` matter only if costs are learned.
+    ``ranges`` matter only if costs are learned; ``emission``: how they are then drawn, as in ``psconrl.simulate``.
 
     >>> import psconrl
     >>> known = known_baseline(psconrl.load("marsrover-4x4"))
@@ -72,7 +74,7 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
         pairs.append((tau - whole, found.biases[i + 1]))
         slack[i], span[i] = most_exploring(pairs, tau, float(cost.max()))
     spans = span if by_state else np.ptp(span, axis=1)
-    return {"baseline": distributions, "slack": slack, "span": spans, "ranges": outcome_ranges(model)}
+    return {"baseline": distributions, "slack": slack, "span": spans, "ranges": outcome_ranges(model, emission)}
 
 
 def baseline_policy(model: CMDP, policy: Any = None) -> Floats:
@@ -111,18 +113,19 @@ def _share(slack: float, span: float, over: float) -> float:
     return 1.0 if over + span <= 0.0 else slack / (over + span + slack)
 
 
-def outcome_ranges(model: CMDP) -> Floats:
-    """Return the lowest and highest outcome of every cost, (m+1, 2).
+def outcome_ranges(model: CMDP, emission: str) -> Floats:
+    """Return the lowest and highest outcome of every cost, (m+1, 2), if costs are emitted in this way.
 
-    Costs within [0, 1] get the whole of it, since they may be probabilities of a Bernoulli cost.
+    Costs within [0, 1] get the whole of it, since they may be probabilities of a Bernoulli cost. Uniform noise exceeds
+    the least and the largest mean by half of their difference. Counts have no highest value; they get that of the means.
     """
-    outcomes = Tables.of(model, "deterministic").outcomes
-    lowest, highest = outcomes.min(axis=1), outcomes.max(axis=1)
-    probabilities = (lowest >= 0.0) & (highest <= 1.0)
-    lowest, highest = (
-        np.where(probabilities, 0.0, lowest),
-        np.where(probabilities, 1.0, np.maximum(highest, lowest + 1.0)),
-    )
+    means = Tables.of(model, "deterministic").outcomes
+    low, high = means.min(axis=1), means.max(axis=1)
+    probabilities = (low >= 0.0) & (high <= 1.0)
+    lowest, highest = np.where(probabilities, 0.0, low), np.where(probabilities, 1.0, np.maximum(high, low + 1.0))
+    if emission == "uniform":
+        noise = 0.5 * (high - low)
+        lowest, highest = np.minimum(lowest, low - noise), np.maximum(highest, high + noise)
     return np.column_stack([lowest, highest])
 
 

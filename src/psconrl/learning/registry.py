@@ -237,7 +237,7 @@ def make_agent(
     return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
 
 
-def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any]:
+def with_hints(name: str, model: CMDP, options: dict[str, Any], emission: str = "deterministic") -> dict[str, Any]:
     """Return the options of an agent that learns the costs of a model, with hints on them that it may have.
 
     ``optimistic_cost`` is minus the largest reward: without it untried pairs count as better than the best so far by
@@ -249,7 +249,7 @@ def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any
     if model.maximise and "optimistic_cost" in known:
         hints["optimistic_cost"] = float(model.costs[0].min())
     if "ranges" in known:
-        hints["ranges"] = outcome_ranges(model).tolist()
+        hints["ranges"] = outcome_ranges(model, emission).tolist()
     return hints | options
 
 

@@ -40,10 +40,11 @@ def simulate(
     ``end(record)``. ``horizon``: the number of rounds. ``seed``: of the environment; the agent has its own.
 
     ``checkpoints``: the number of rounds to record, evenly spaced; ``"log"``; or the rounds. ``emission``: the
-    distribution of costs around their means: ``"deterministic"``; ``"bernoulli"``, 0 or 1; ``"two-point"``, the
-    smallest or the largest value of the cost in the model; ``"poisson"``, counts. ``evaluate_policies``: also record
-    the exact averages of every episode's policy in the true model. ``progress``: called with the run after every
-    episode.
+    distribution of costs around their means: ``"deterministic"``; ``"uniform"``, the mean plus a uniform number between
+    -u/2 and u/2, where u is the range of the cost in the model (a cost that is the same everywhere stays exact);
+    ``"two-point"``, the smallest or the largest value of the cost in the model; ``"bernoulli"``, 0 or 1;
+    ``"poisson"``, counts. ``evaluate_policies``: also record the exact averages of every episode's policy in the true
+    model. ``progress``: called with the run after every episode.
 
     Ctrl-C reaches the caller as a KeyboardInterrupt whose ``trace`` holds the run so far
     (``psconrl.simulation.interrupt.Interrupted``).
