@@ -324,7 +324,7 @@ def test_noisy_costs_are_learned_from_draws_around_the_means():
     assert emissions == {
         ("queue", "psconrl"): "deterministic",
         **{("queue (costs learned)", label): "deterministic" for label in ("psconrl", "psconrl-published", "own")},
-        **{("queue (costs noisy)", label): "two-point" for label in ("psconrl", "psconrl-published", "own")},
+        **{("queue (costs noisy)", label): "uniform" for label in ("psconrl", "psconrl-published", "own")},
     }
     named = jobs('["learned", "noisy"]', 'emission = "poisson"')
     assert {(job.experiment, job.emission) for job in named} == {

@@ -311,7 +311,7 @@ def test_the_shipped_board_has_every_environment_for_all_costs_and_every_agent()
     known = {job.experiment for job in jobs if "(costs" not in job.experiment}
     assert {name + suffix for name in known for suffix in COSTS_SUFFIX.values()} == {job.experiment for job in jobs}
     assert all(job.known_costs == (job.experiment in known) for job in jobs)
-    assert all((job.emission == "two-point") == job.experiment.endswith(" (costs noisy)") for job in jobs)
+    assert all((job.emission == "uniform") == job.experiment.endswith(" (costs noisy)") for job in jobs)
     assert all(agent.setting for agent in spec.agents.values())
     environments = {(job.env, str(job.env_options)) for job in jobs}
     tuned_on = {(job.env, str(job.env_options)) for job in shipped_spec("sensitivity").jobs()}

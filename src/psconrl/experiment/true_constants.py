@@ -11,8 +11,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
-from psconrl.learning.baseline import outcome_ranges
-from psconrl.learning.registry import recipe_for
+from psconrl.learning.registry import recipe_for, with_hints
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.analysis.inspection import spans_of
 from psconrl.planning.analysis.slater import slater_gap
@@ -40,8 +39,8 @@ def true_constants(
 ) -> dict[str, Any]:
     """Return the true values of the constants that the theory of an agent assumes, as options of the agent.
 
-    ``known_costs``: whether the agent knows the costs. If not, it may scale them by the ranges of their outcomes, which
-    depend on the ``emission``.
+    ``known_costs``: whether the agent knows the costs. If not, it may scale them by the ranges that
+    it is given, which may depend on the ``emission``.
     """
     recipe = recipe_for(agent)
     best = plan(model)
@@ -51,8 +50,8 @@ def true_constants(
     if "gap" in recipe.theory_constants and model.n_constraints:
         known["gap"] = _positive_gaps(model, agent)
     if set(SPAN_CONSTANTS) & set(recipe.theory_constants):
-        by_outcomes = not known_costs and "ranges" in recipe.option_names()
-        units = np.ptp(outcome_ranges(model, emission), axis=1) if by_outcomes else cost_units(model.costs)
+        hints = {} if known_costs else with_hints(agent, model, {}, emission)
+        units = np.ptp(hints["ranges"], axis=1) if "ranges" in hints else cost_units(model.costs)
         known |= _by_spans(spans_of(model, best), units)
     return {name: known[name] for name in recipe.theory_constants if name in known}
 

@@ -38,6 +38,8 @@ class Agent(Player):
     theory: ClassVar[type[Part] | None] = None  # the confidence radius of its theory, if any
     theory_constants: ClassVar[tuple[str, ...]] = ()  # options for what its theory assumes to be known of the model
     table_bytes: ClassVar[float] = 0.0  # bytes per (s, a, s'), for agents that keep full tables
+    # Whether ``ranges`` must hold noisy costs, as for confidence bounds; to scale costs, those of the means are enough.
+    ranges_include_noise: ClassVar[bool] = True
     keeps_multipliers: ClassVar[bool] = False  # one per threshold, initially 0, which are saved with the agent
     multipliers: Floats
     # If costs are learned: an objective that counts as one observation of every pair, and guesses with their weight.

@@ -117,7 +117,7 @@ def outcome_ranges(model: CMDP, emission: str) -> Floats:
     """Return the lowest and highest outcome of every cost, (m+1, 2), if costs are emitted in this way.
 
     Costs within [0, 1] get the whole of it, since they may be probabilities of a Bernoulli cost. Uniform noise exceeds
-    the least and the largest mean by half of their difference. Counts have no highest value; they get that of the means.
+    the least and the largest mean by half of their difference. Counts have no highest value and get that of the means.
     """
     means = Tables.of(model, "deterministic").outcomes
     low, high = means.min(axis=1), means.max(axis=1)

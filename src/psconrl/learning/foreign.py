@@ -23,6 +23,7 @@ class Foreign:
     """Build an agent by calling the user's class or function; otherwise like ``Recipe``."""
 
     learns_costs = False
+    ranges_include_noise = True
     slots: Mapping[str, Part | None] = {}
     parts_for_systems: Mapping[str, Part] = {}
 

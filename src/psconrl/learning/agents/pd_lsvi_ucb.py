@@ -48,6 +48,7 @@ class PDLSVIUCB(Agent):
 
     name: ClassVar[str] = "pd-lsvi-ucb"
     theory_constants: ClassVar[tuple[str, ...]] = ("gap",)
+    ranges_include_noise: ClassVar[bool] = False
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(

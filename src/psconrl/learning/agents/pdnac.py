@@ -56,6 +56,7 @@ class PDNAC(Recording):
 
     name: ClassVar[str] = "pdnac"
     theory_constants: ClassVar[tuple[str, ...]] = ("gap",)
+    ranges_include_noise: ClassVar[bool] = False
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(

@@ -61,6 +61,7 @@ class TripleQA(Stepping):
 
     name: ClassVar[str] = "triple-qa"
     theory_constants: ClassVar[tuple[str, ...]] = ("kappa",)
+    ranges_include_noise: ClassVar[bool] = False
 
     def __init__(
         self,
