@@ -123,11 +123,11 @@ def play(
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
     of either kind of uniforms: the action; the next state and, unless costs are exact, each cost. ``ranges`` (2, m+1):
-    the least and the largest value of each cost, which two-point and uniform costs need. The observed transitions are written to the ``log``, as
-    a ``Tally`` numbers them. ``largest`` (m,) is the largest total violation of each constraint: the maximum, over all
-    rounds so far, of cumulative cost minus rounds times threshold, or 0. ``learner``: that of an agent that learns at
-    every round and changes the policy meanwhile. The rows of the model are checked when they are visited: checking all
-    would take longer than a short episode.
+    the least and the largest value of each cost, for two-point and uniform costs. The observed transitions are written
+    to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is the largest total violation of each constraint: the
+    maximum, over all rounds so far, of cumulative cost minus rounds times threshold, or 0. ``learner``: that of an
+    agent that learns at every round and changes the policy meanwhile. The rows of the model are checked when they are
+    visited: checking all would take longer than a short episode.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """
