@@ -19,7 +19,7 @@ from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, arguments
 from psconrl.learning.runtime import persistence
 from psconrl.learning.runtime.constraint_names import Thresholds
-from psconrl.learning.runtime.cost_scale import CostScale
+from psconrl.learning.runtime.cost_scale import CostScale, ObjectiveRange
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
 from psconrl.saved_fields import Kind, read_fields, reals
@@ -104,6 +104,14 @@ class Agent(Player):
         self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
         self._scale = CostScale.of(self.costs, self.ranges, self.n_costs)
 
+    def _objective_range(self) -> ObjectiveRange:
+        """Return the range of the objective that was given or known; else one that grows with what was met."""
+        tried = self.counts.pairs > 0
+        if self.costs is not None or self.ranges is not None or not tried.any():
+            lowest, highest, units = self._scale
+            return ObjectiveRange(float(lowest[0]), float(highest[0]), float(units[0]))
+        return ObjectiveRange.grown(self.counts.mean_costs()[0][tried])
+
     def _part(self, slot: str, given: Part | None) -> Any:
         """Return a private copy of the part for a slot, or of the default part if none is given."""
         chosen = self.parts[slot] if given is None else given
@@ -127,11 +135,21 @@ class Agent(Player):
             return self.costs
         return self.counts.hopeful_costs(self.optimistic_cost)
 
+    def _known_or_bold_costs(self) -> Floats:
+        """Return the known costs, or their means, with an objective for untried pairs better than all rewards met.
+
+        Where no reward was met, untried pairs are free: for agents with a bonus, which tries them as well.
+        """
+        means = self._known_or_mean_costs()
+        return means if self.costs is not None or means[0].min() >= 0.0 else self._known_or_hopeful_costs()
+
     def _known_or_lowest_costs(self) -> Floats:
         """Return the known costs, or their means, with the lowest costs of the scale for untried pairs."""
         if self.costs is not None:
             return self.costs
-        return np.where(self.counts.pairs > 0, self.counts.mean_costs(), self._scale.lowest[:, None, None])
+        lowest = self._scale.lowest.copy()
+        lowest[0] = self._objective_range().lowest
+        return np.where(self.counts.pairs > 0, self.counts.mean_costs(), lowest[:, None, None])
 
     def config(self) -> dict[str, Any]:
         """Return the constructor arguments, except the seed, as plain data."""

@@ -83,7 +83,7 @@ class FHA(Agent):
     def begin(self, state: int) -> Episode:
         """Return the best policy for a block from this state, in the best model of the box."""
         S, A = self.n_states, self.n_actions
-        box, costs = self._box(), self._known_or_mean_costs()
+        box, costs = self._box(), self._known_or_hopeful_costs()
         budget = self.thresholds + self.span / self.H
         everything = np.ones((S, A), dtype=bool)
         scaling = Scaling.of(costs, budget, everything)

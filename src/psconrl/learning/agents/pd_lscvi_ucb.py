@@ -97,7 +97,7 @@ class PDLSCVIUCB(Agent):
 
     def _units(self) -> Floats:
         """Return the units (m+1,) in which rewards are in [0, 1] and slacks in [-1, 1]."""
-        costs = self._known_or_mean_costs().reshape(self.n_costs, -1)
+        costs = self._known_or_bold_costs().reshape(self.n_costs, -1)
         units = np.ptp(costs, axis=1)
         excess = np.abs(costs[1:] - self.thresholds[:, None]).max(axis=1)
         units[1:] = np.maximum(units[1:], excess)
@@ -114,7 +114,7 @@ class PDLSCVIUCB(Agent):
 
     def begin(self, state: int) -> Episode:
         """Return the greedy policy for a block, (H, S, A)."""
-        costs, units = self._known_or_mean_costs(), self._units()
+        costs, units = self._known_or_bold_costs(), self._units()
         slacks = ((self.thresholds[:, None, None] - costs[1:]) / units[1:, None, None]).reshape(
             units.size - 1, costs[0].size
         )

@@ -74,7 +74,7 @@ class UCRL2(Agent):
         """Return the known objective (S, A), or lower bounds of the learned one."""
         if self.costs is not None:
             return self.costs[0]
-        return lowest_objective(self.counts, self._scale, self.rounds, self.delta, self.bonus)
+        return lowest_objective(self.counts, self._objective_range(), self.rounds, self.delta, self.bonus)
 
     def end(self, record: Record) -> None:
         """Learn from an episode."""

@@ -63,7 +63,7 @@ class UCRLCMDP(Agent):
         power = special.exp(self.exponent * special.log(self.horizon))
         length = math.ceil(power * (1.0 - WHOLE_LENGTH_TOL))
         try:
-            plan = plan_in_box(box.low, box.high, self._known_or_mean_costs(), self.thresholds)
+            plan = plan_in_box(box.low, box.high, self._known_or_hopeful_costs(), self.thresholds)
         except SolverError:
             return Episode.uniform(self.n_states, self.n_actions, length, kind="unsettled")
         kind = "optimal" if plan.feasible else "least excess"

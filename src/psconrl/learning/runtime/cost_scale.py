@@ -8,6 +8,31 @@ from psconrl.arrays import Floats
 from psconrl.planning.scaling import cost_units
 
 
+class ObjectiveRange(NamedTuple):
+    """The lowest and highest value that the objective may have, and the range of those that were met."""
+
+    lowest: float
+    highest: float
+    unit: float
+
+    @classmethod
+    def grown(cls, met: Floats) -> "ObjectiveRange":
+        """Return the range that values which were met suggest, if nothing else is known.
+
+        Positive values are costs: the lowest is 0, the highest 1 or more. If there was a value of 0 or less, it may be
+        a reward, and there may be larger ones: the lowest lies below the least that was met, by as much as that lies
+        below the highest one or 0; by 1 if all are 0.
+
+        >>> [tuple(ObjectiveRange.grown(np.array(met))) for met in ([0.5, 0.2], [3.0], [0.0], [-1.0, -3.0], [2.0, -3.0])]
+        [(0.0, 1.0, 1.0), (0.0, 3.0, 3.0), (-1.0, 1.0, 1.0), (-6.0, 0.0, 3.0), (-8.0, 2.0, 5.0)]
+        """
+        least, most = float(met.min()), max(float(met.max()), 0.0)
+        highest = most if least < 0.0 else max(most, 1.0)
+        if least > 0.0:
+            return cls(0.0, highest, highest)
+        return cls(least - (most - least or 1.0), highest, highest - least)
+
+
 class CostScale(NamedTuple):
     """The lowest and highest value of every cost, and its unit, (m+1,) each.
 
