@@ -93,7 +93,7 @@ def learn_command(**given: Any) -> None:
     if files.log is not None:
         run.agent.watch(log_of(model, run, files.log))
     watchdog = _watchdog(model, run)
-    out, maximise = console(), model is not None and model.maximise
+    out, maximise = console(), model is None or model.maximise  # Gymnasium has rewards
     limits = ConstraintNames.of(run.cost_names[1:], () if model is None else model.at_least)
     _print_in_yellow(out, advice(run.agent, rounds, maximise))
     best = None

@@ -10,9 +10,8 @@ from psconrl.learning.sampler import Sampler
 from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan
-from psconrl.sizes import ADVISED_STATES
+from psconrl.sizes import ADVISED_STATES, FEWEST_FOR_ADVICE
 
-FEWEST_FOR_ADVICE = 1000  # pairs and rounds below which no advice is given
 OFTEN = 2  # visits that a pair should have on average
 WARNED_SHARE = 0.05  # share of the rounds
 WARNED_DISTANCE = 0.1  # share of the range of a cost
@@ -20,13 +19,9 @@ WARNED_DISTANCE = 0.1  # share of the range of a cost
 
 def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
     """Return advice on a run of ``rounds`` rounds, as lines; ``maximise``: the objective is a reward."""
-    lines = [agent.why_slow()]
+    lines = [agent.why_slow(), agent.why_hopeless(maximise) if rounds >= FEWEST_FOR_ADVICE else ""]
     if isinstance(agent, Sampler):
-        lines += [
-            _few_rounds(agent, rounds),
-            _no_hope(agent, maximise and rounds >= FEWEST_FOR_ADVICE),
-            _infeasible_guess(agent),
-        ]
+        lines += [_few_rounds(agent, rounds), _infeasible_guess(agent)]
     return [line for line in lines if line]
 
 
@@ -62,18 +57,6 @@ def _few_rounds(agent: Sampler, rounds: int) -> str:
         f"{pairs:,} pairs of states and actions, {rounds:,} rounds: most pairs will be seen once at most. Say which "
         "transitions are possible (belief=LearnedMass(support=...), or learn --support), or begin with a model "
         "(PSConRL.trusting, or learn --trust)"
-    )
-
-
-def _no_hope(agent: Sampler, maximise: bool) -> str:
-    """Warn of rewards that are learned without a bound on how large they can be."""
-    if not maximise or agent.belief.determines_costs:
-        return ""
-    if agent.costs is not None or agent.guessed_costs is not None or agent.optimistic_cost is not None:
-        return ""
-    return (
-        "the objective is a reward that is learned, and nothing says how large it can be: a large one far away may "
-        "never be looked for. Give optimistic_cost, minus the largest reward of a round"
     )
 
 

@@ -16,7 +16,7 @@ from psconrl.errors import AgentError
 from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_ranges
 from psconrl.learning.constructor_arguments import check_arguments
-from psconrl.learning.part import Part, arguments
+from psconrl.learning.part import Part, argument_names, arguments
 from psconrl.learning.runtime import persistence
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.cost_scale import CostScale, ObjectiveRange
@@ -47,7 +47,7 @@ class Agent(Player):
     guessed_costs: Floats | None = None
     cost_weight: float | Floats | None = 0.0
     # Of agents that scale costs to [0, 1]: what the caller said of their ranges, and the scale.
-    ranges: Floats | None
+    ranges: Floats | None = None
     _scale: CostScale
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -91,6 +91,28 @@ class Agent(Player):
             f"a plan may take {seconds:.0f} s: {quoted(self.name)} keeps tables of all (s, a, s'). 'psconrl' and "
             "the other posterior samplers are made for models of this size"
         )
+
+    def why_hopeless(self, maximise: bool) -> str:
+        """Return a line of advice if rewards are learned without a bound on how large they can be."""
+        bounded = self.ranges is not None or self.guessed_costs is not None or self.optimistic_cost is not None
+        if not maximise or bounded or not self._learns_costs:
+            return ""
+        options = argument_names(type(self))
+        if "optimistic_cost" in options:
+            remedy = "optimistic_cost, minus the largest reward of a round"
+        elif "ranges" in options:
+            remedy = "ranges, the lowest and highest value of every cost; those of a reward are negative"
+        else:
+            return ""
+        return (
+            "the objective is a reward that is learned, and nothing says how large it can be: a large one far away may "
+            f"never be looked for. Give {remedy}"
+        )
+
+    @property
+    def _learns_costs(self) -> bool:
+        """True if costs are learned pair by pair."""
+        return self.costs is None
 
     def _as_costs(self, given: ArrayLike, what: str) -> Floats:
         """Return a checked copy of costs (m+1, S, A) given by the caller."""

@@ -76,4 +76,7 @@ def simulate(
 
 
 def _maximises(env: Any) -> bool:
-    return env.maximise if isinstance(env, CMDP) else isinstance(env, System) and env.maximises
+    """Return whether the objective is a reward; that of a Gymnasium environment always is."""
+    if isinstance(env, CMDP):
+        return env.maximise
+    return env.maximises if isinstance(env, System) else True
