@@ -12,9 +12,12 @@ from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.untried_costs import best_objective, favouring_rarely_tried
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.simulation.gym_run import GymSimulation
+from psconrl.simulation.model_run import Simulation
 
 # These take untried pairs to be free, as published; they must be given an optimistic cost to earn rewards.
-AS_PUBLISHED = ("fha", "ucrl-cmdp", "psconrl-published", "psconrl-published-2023", "lagrangian-published")
+AS_PUBLISHED = ("psconrl-published", "psconrl-published-2023", "lagrangian-published")
+# Small steps: in 2,000 rounds they learn that one action is better, and no more.
+GRADUAL = ("po-cmdp", "pdnac", "pd-lsvi-ucb")
 # Agents that are given nothing about the costs; SpanFHA takes too long.
 RARELY = [
     name
@@ -106,16 +109,15 @@ class OneState(gymnasium.Env):
 
 
 def learning_agent(name, n_actions, horizon):
-    """An agent that knows nothing of the costs but, if it must, their ranges; its one limit never binds."""
+    """An agent that knows nothing of the costs, except where its page says that it must; its limit never binds."""
     options = {}
-    if "ranges" in RECIPES[name].option_names():
-        options["ranges"] = [[-1.0, 1.0], [0.0, 1.0]]
     if name in AS_PUBLISHED:
         options["optimistic_cost"] = -1.0
     if name == "triple-qa":  # as published it learns nothing: the gain of a cost that is 0 does not decrease
-        options |= {"together": False, "kappa": 0.1}
+        options |= {"together": False, "kappa": 0.1, "eps": 0.0}
     if name == "safe":
-        options |= {"baseline": np.full((1, n_actions), 1.0 / n_actions), "slack": 0.9, "span": 0.0}
+        ranges = [[-2.0, 0.0], [0.0, 1.0]]
+        options |= {"ranges": ranges, "baseline": np.full((1, n_actions), 1.0 / n_actions), "slack": 0.9, "span": 0.0}
     return make_agent(name, 1, n_actions, [1.0], None, 0, horizon, **options)
 
 
@@ -134,6 +136,58 @@ def test_every_agent_finds_the_action_that_pays(name, better):
     model = CMDP(np.ones((1, 2, 1)), [-rewards[None], np.zeros((1, 2))], [1.0])
     simulated = simulate(model, learning_agent(name, 2, horizon), horizon, seed=0)
     assert -simulated.cumulative[-1, 0] > 0.25 * horizon
+
+
+EARNING = [name for name in RECIPES if name not in ("uniform", "span-fha", *AS_PUBLISHED, *GRADUAL)]
+
+
+@pytest.mark.part(4)
+@pytest.mark.parametrize("rewards", [(0.0, 1.0), (1.0, 0.0), (0.5, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.0)])
+@pytest.mark.parametrize("name", EARNING)
+def test_every_agent_earns_most_of_the_best_reward(name, rewards):
+    """The least is 0.88, that of Triple-QA and C-UCRL; a uniform policy has 0.5 to 0.75. Nothing here is noisy."""
+    horizon = 2000
+    model = CMDP(np.ones((1, 2, 1)), [-np.array([rewards]), np.zeros((1, 2))], [1.0])
+    played = Simulation(model, learning_agent(name, 2, horizon), seed=0).run(horizon)
+    assert -played.cumulative[-1, 0] > 0.8 * max(rewards) * horizon
+
+
+@pytest.mark.statistical
+@pytest.mark.part(4)
+@pytest.mark.parametrize("name", EARNING)
+def test_every_agent_earns_most_of_a_noisy_reward(name):
+    """The second action pays 1 in half of the rounds, the first nothing.
+
+    Over 2,000 rounds the best sum has a standard deviation of 22. The least mean, that of Triple-QA, is 815: five of
+    them above the bound of 700, which fails with a probability below 1e-6 for each agent.
+    """
+    horizon = 2000
+    played = GymSimulation(OneState([0.0, 1.0], 0.5), learning_agent(name, 2, horizon), seed=0).run(horizon)
+    assert -played.cumulative[-1, 0] > 0.7 * 0.5 * horizon
+
+
+@pytest.mark.part(4)
+@pytest.mark.parametrize("name", [*EARNING, *GRADUAL])
+def test_every_agent_finds_a_reward_one_step_away(name):
+    """Staying in the second state pays 1, all else nothing. A uniform policy earns 1/4."""
+    if name == "safe":
+        pytest.skip("its baseline is made for one state")
+    horizon = 2000
+    P = np.zeros((2, 2, 2))
+    P[:, 0, 0] = P[:, 1, 1] = 1.0
+    model = CMDP(P, [[[0.0, 0.0], [0.0, -1.0]], np.zeros((2, 2))], [1.0])
+    options = {"together": False, "kappa": 0.1, "eps": 0.0} if name == "triple-qa" else {}
+    agent = make_agent(name, 2, 2, [1.0], None, 0, horizon, **options)
+    least = 0.25 if name in GRADUAL else 0.6
+    assert -Simulation(model, agent, seed=0).run(horizon).cumulative[-1, 0] > least * horizon
+
+
+@pytest.mark.parametrize("name", AS_PUBLISHED)
+def test_agents_of_the_authors_code_keep_to_the_first_action_that_pays(name):
+    """As their page says: they are not given an optimistic cost, and take the untried action to be free."""
+    agent = make_agent(name, 1, 2, [1.0], None, 0, 100)
+    played = GymSimulation(OneState([0.5, 1.0]), agent, seed=0).run(100)
+    assert -played.cumulative[-1, 0] == pytest.approx(50.0, abs=1.0)
 
 
 @pytest.mark.part(4)
