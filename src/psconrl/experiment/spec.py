@@ -13,6 +13,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
+from psconrl.experiment.playable import has_known_costs
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.simulation_tables import EMISSIONS
@@ -64,18 +65,38 @@ class ExperimentSpec:
     draw: bool = False  # every replicate has a model of its own (option seed), drawn from the spec's seed
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
     thresholds: Mapping[str, float] | None = None  # thresholds that replace the environment's, by name
-    costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned, noisy: one experiment for each
+    # Known, learned, noisy: one experiment for each. None: known if there is a model, else learned.
+    costs: list[str] | None = None
     seen: bool | None = None  # whether parts of an agent were chosen on it: its group on a leaderboard
     without: Mapping[str, str] = field(default_factory=dict)  # agents that have no runs, with the reasons
 
     def names(self, name: str) -> list[str]:
         """Return the names of the experiments of the table [experiments.NAME]."""
         variants = _variants(name, self.options, self.grid)
-        return [self.title(variant, costs) for variant, _ in variants for costs in self.costs]
+        return [self.title(variant, costs) for variant, _ in variants for costs in self.kinds_of_costs]
+
+    @property
+    def kinds_of_costs(self) -> list[str]:
+        """The kinds of costs, those of a model if none are named."""
+        return [KNOWN] if self.costs is None else self.costs
 
     def title(self, variant: str, costs: str) -> str:
         """Return the name of the experiment of a grid point and a kind of costs."""
-        return variant + COSTS_SUFFIX[costs] if len(self.costs) > 1 else variant
+        return variant + COSTS_SUFFIX[costs] if len(self.kinds_of_costs) > 1 else variant
+
+    def informed(self, name: str, env_options: Mapping[str, Any], code: str) -> "ExperimentSpec":
+        """Return the experiment with costs that can be known if its environment has a model, and with learned if not.
+
+        ``env_options``: those of one of its environments. ``code``: digest of the environment's user code.
+        """
+        if KNOWN not in self.kinds_of_costs or has_known_costs(self.env, env_options, code):
+            return self
+        if self.costs is None:
+            return replace(self, costs=[LEARNED])
+        raise ConfigError(
+            f"[experiments.{name}] costs: {self.env} has no model, so that no agent is given its costs; write "
+            f'costs = ["{LEARNED}"]'
+        )
 
 
 @dataclass(frozen=True)
@@ -183,8 +204,10 @@ class Spec:
 
     def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
         digest = file_digest(experiment.env)
-        environments = _variants(name, experiment.options, experiment.grid)
-        for (environment, env_options), costs in itertools.product(environments, experiment.costs):
+        environments = list(_variants(name, experiment.options, experiment.grid))
+        first = environments[0][1]
+        experiment = experiment.informed(name, first, digest_of(env_code_names(experiment.env, first)))
+        for (environment, env_options), costs in itertools.product(environments, experiment.kinds_of_costs):
             title = experiment.title(environment, costs)
             of_env = env_code_names(experiment.env, env_options)
             env_code = digest_of(of_env)
@@ -241,12 +264,13 @@ class Spec:
 def _columns(experiment: ExperimentSpec, agent: AgentSpec) -> list[str]:
     """Return the kinds of costs an agent runs with; an agent that always learns costs has no run with known ones."""
     learns = not agent.known_costs or (not is_code(agent.agent) and recipe_for(agent.agent).learns_costs)
-    return [costs for costs in experiment.costs if costs != KNOWN] or experiment.costs if learns else experiment.costs
+    kinds = experiment.kinds_of_costs
+    return [costs for costs in kinds if costs != KNOWN] or kinds if learns else kinds
 
 
 def _emission(experiment: ExperimentSpec, costs: str) -> str:
     """Return how costs are emitted; if one kind of costs is noisy, the other kinds emit the means."""
-    if NOISY not in experiment.costs:
+    if NOISY not in experiment.kinds_of_costs:
         return experiment.emission
     noise = USUAL_NOISE if experiment.emission == EMISSIONS[0] else experiment.emission
     return noise if costs == NOISY else EMISSIONS[0]
