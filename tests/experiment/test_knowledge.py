@@ -218,6 +218,7 @@ def test_every_assumed_constant_is_given_and_is_an_option(label, environment):
         np.testing.assert_array_equal(getattr(agent, name), np.asarray(given[name]))
 
 
+@pytest.mark.filterwarnings("ignore:with these constants Triple-QA learns nothing")
 @pytest.mark.parametrize("label", ["pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac", "triple-qa", "fha"])
 @pytest.mark.parametrize("unit", [128.0, 2.0**-20])
 def test_a_twin_in_other_units_is_played_identically(label, unit):

@@ -262,6 +262,25 @@ def test_a_sweep_says_what_is_wrong_before_it_begins(folder, own):
         assert complaint in str(error.value)
 
 
+def test_costs_of_an_environment_without_a_model_are_learned(folder, own):
+    """They are recorded as learned by default, and cannot be asked for as known."""
+    text = SPEC.format(own=own)
+    cards = f'env = "{own}:cards"\n'
+    jobs = [job for job in parse_spec(text, folder=folder).jobs() if job.env == f"{own}:cards"]
+    assert jobs
+    assert not any(job.known_costs for job in jobs)
+    assert len({job.experiment for job in jobs}) == 1
+    asked = parse_spec(text.replace(cards, cards + 'costs = ["learned"]\n'), folder=folder).jobs()
+    assert {job.hash for job in jobs} <= {job.hash for job in asked}
+    for costs in ('["known"]', '["known", "learned"]'):
+        spec = parse_spec(text.replace(cards, cards + f"costs = {costs}\n"), folder=folder)
+        with pytest.raises(ConfigError, match=r'cards has no model, so that no agent .* write costs = \["learned"\]$'):
+            spec.jobs()
+    others = [job for job in parse_spec(text, folder=folder).jobs() if job.env != f"{own}:cards"]
+    assert others
+    assert all(job.known_costs for job in others)
+
+
 def _swept(spec, folder):
     return run_sweep(parse_spec(spec, folder=folder).jobs(), folder / "never.db", workers=1)
 

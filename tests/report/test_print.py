@@ -346,6 +346,16 @@ def test_tables_have_the_numbers_of_the_runs(experiments, results, tmp_path, cap
     assert capsys.readouterr().out == (tmp_path / "t.tex").read_text()
 
 
+def test_every_experiment_of_a_latex_table_has_the_names_of_its_own_costs(experiments):
+    shown = select(experiments, ["box", "marsrover-4x4"], ["psconrl"])
+    lines = print_table(shown, measures(shown, ["regret", "violation"]), "latex").splitlines()
+    assert lines[3] == r"agent & runs & regret & violation \\"
+    assert lines[5] == r"\multicolumn{2}{l}{\emph{box}} & regret & violation (corner) \\"
+    assert lines[8] == r"\multicolumn{2}{l}{\emph{marsrover-4x4}} & regret & violation (risk) \\"
+    alike = print_table(shown, measures(shown, ["regret"]), "latex").splitlines()
+    assert alike[5] == r"\multicolumn{3}{l}{\emph{box}} \\"  # one name for all stands at the head of the table
+
+
 def test_only_numbers_with_intervals_are_said_to_have_them(experiments):
     """The paper's metric has standard deviations over runs, of n values divided by n."""
     box = select(experiments, ["box"], ["psconrl"])

@@ -72,6 +72,10 @@ class Measure:
         """Whether the experiment has this cost."""
         return self.cost < len(experiment.cost_names)
 
+    def title_in(self, experiment: Experiment) -> str:
+        """Return the title with the experiment's own name and unit of the cost; empty if it has no such cost."""
+        return _title(self.metric, self.cost, [experiment]) if self.applies_to(experiment) else ""
+
     def known_of(self, experiment: Experiment, curves: Curves) -> bool:
         """Whether the experiment has this cost and the runs have what the metric needs."""
         if not self.applies_to(experiment):
