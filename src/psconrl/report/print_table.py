@@ -45,19 +45,15 @@ def _note(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str
 def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
     width = 2 + len(measured)
     lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
-    # Costs that differ from experiment to experiment stand at the head of each experiment, not of the table.
+    lines += [" & ".join(["agent", "runs", *(latex_text(m.title) for m in measured)]) + r" \\", r"\midrule"]
+    # Costs that differ from experiment to experiment are named at the head of each experiment, too.
     own = any(m.title_in(e) != m.title for m in measured for e in experiments if m.applies_to(e))
-    titles = [latex_text(m.metric.title if own else m.title) for m in measured]
-    lines += [" & ".join(["agent", "runs", *titles]) + r" \\", r"\midrule"]
     for experiment in experiments:
         if len(experiments) > 1:
             lines += [r"\addlinespace"] if experiment is not experiments[0] else []
-            name = rf"\emph{{{latex_text(experiment.title)}}}"
-            heads = [latex_text(m.title_in(experiment)) for m in measured]
-            line = (
-                [rf"\multicolumn{{2}}{{l}}{{{name}}}", *heads] if own else [rf"\multicolumn{{{width}}}{{l}}{{{name}}}"]
-            )
-            lines.append(" & ".join(line) + r" \\")
+            heads = [latex_text(m.title_in(experiment)) for m in measured] if own else []
+            name = rf"\multicolumn{{{2 if own else width}}}{{l}}{{\emph{{{latex_text(experiment.title)}}}}}"
+            lines.append(" & ".join([name, *heads]) + r" \\")
         for title, runs, estimates in _entries(experiment, measured):
             cells = [latex_text(title), f"{runs:,}", *("--" if e is None else _in_text(str(e)) for e in estimates)]
             lines.append(" & ".join(cells) + r" \\")
