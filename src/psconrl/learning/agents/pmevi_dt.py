@@ -47,7 +47,7 @@ class PMEVIDT(Recording):
     ``bonus``: a factor of all radii, of the root in e, of the mitigation and of the planning error, 1 as published.
     ``delta``: failure probability. ``span``: the bound :math:`c_0` on the span of the bias, with rewards scaled to
     [0, 1]; by default :math:`T^{1/5}`. ``ranges`` (m+1, 2): the lowest and highest value of every cost, if costs are
-    learned; by default 0 and 1.
+    learned; by default 0 and 1, where the objective's grow with what was met.
     """
 
     name: ClassVar[str] = "pmevi-dt"

@@ -57,7 +57,8 @@ class TripleQA(Stepping):
     8 log(sqrt(2) K), ``frame`` = K^(2/3) rounds, ``eps`` = 9 kappa sqrt(S A iota) / K^(1/6). ``kappa``: a bound on the
     spans of the optimal policy, at least 1 in the paper; it scales the bonus. ``together``: whether the hats of a pair
     are updated only together, where the estimates of all gains decrease, as in the paper, or each on its own.
-    ``ranges`` (m+1, 2): the lowest and highest value of every cost; by default those of the known costs, or 0 and 1.
+    ``ranges`` (m+1, 2): the lowest and highest value of every cost; by default those of the known costs, or 0 and 1,
+    where the objective's grow from frame to frame.
     """
 
     name: ClassVar[str] = "triple-qa"
