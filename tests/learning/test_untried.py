@@ -11,6 +11,7 @@ from psconrl.learning.posterior.cost_beliefs import Hints
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.untried_costs import best_objective, favouring_rarely_tried
 from psconrl.learning.registry import RECIPES, make_agent
+from psconrl.learning.runtime.cost_scale import ObjectiveRange
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 
@@ -81,6 +82,57 @@ def test_pairs_that_are_all_the_same_are_tried_in_turn(belief, cost):
     assert favouring_rarely_tried(np.full((1, 3), cost), counts.pairs.astype(float)).tolist() == drawn[0].tolist()
     hinted = Hints(optimistic=cost)  # nothing better exists
     assert (belief.made_for(1, 3, 0).costs(counts, hinted, np.random.default_rng(0)) == cost).all()
+
+
+@pytest.mark.parametrize(
+    ("met", "lowest", "highest", "unit"),
+    [
+        ([0.25, 0.5], 0.0, 1.0, 1.0),  # costs: as without experience
+        ([2.0, 3.0], 0.0, 3.0, 3.0),
+        ([0.0, 0.0], -1.0, 1.0, 1.0),  # a reward may follow
+        ([0.0, 4.0], -4.0, 4.0, 4.0),
+        ([-3.0, -3.0], -6.0, 0.0, 3.0),
+        ([-3.0, -1.0], -6.0, 0.0, 3.0),
+        ([-3.0, 2.0], -8.0, 2.0, 5.0),
+    ],
+)
+def test_the_range_of_an_objective_of_which_nothing_is_known(met, lowest, highest, unit):
+    assert tuple(ObjectiveRange.grown(np.array(met))) == (lowest, highest, unit)
+    for name in ("ucrl2", "pd-lsvi-ucb"):
+        agent = make_agent(name, 1, 3, [1.0], None, 0, 100)
+        assert tuple(agent._objective_range()) == (0.0, 1.0, 1.0)  # nothing was met
+        agent.counts = one_state([*met, 7.0], [3, 1, 0])
+        assert tuple(agent._objective_range()) == (lowest, highest, unit)
+        given = make_agent(name, 1, 3, [1.0], None, 0, 100, ranges=[[-9.0, 5.0], [0.0, 1.0]])
+        given.counts = one_state([*met, 7.0], [3, 1, 0])
+        assert tuple(given._objective_range()) == (-9.0, 5.0, 14.0)
+        known = make_agent(name, 1, 3, [1.0], np.array([[[1.0, 2.0, 4.0]], [[0.0, 0.0, 1.0]]]), 0, 100)
+        known.counts = given.counts
+        assert tuple(known._objective_range()) == (1.0, 4.0, 3.0)
+    gradual = make_agent("pd-lsvi-ucb", 1, 3, [], None, 0, 100)
+    gradual.counts = one_state([*met, 7.0], [3, 1, 0])
+    assert gradual._known_or_lowest_costs().tolist() == [[[*met, lowest]]]
+
+
+def test_bounds_of_an_objective_of_which_nothing_is_known():
+    r"""UCRL2: the mean minus :math:`5 \sqrt{7 \log(2 S A t / \delta) / (2 N)}` times the bonus, at least the lowest."""
+    agent = make_agent("ucrl2", 1, 3, [], None, 0, 100, bonus=0.01)
+    agent.counts, agent.rounds = one_state([-3.0, 2.0, 7.0], [3, 1, 0]), 4
+    widths = 0.05 * np.sqrt(3.5 * np.log(2 * 3 * 5 / 0.05) / np.array([3.0, 1.0]))
+    assert agent._optimistic_objective()[0] == pytest.approx([-3.0 - widths[0], 2.0 - widths[1], -8.0])
+
+
+@pytest.mark.parametrize(("met", "untried"), [([0.0, 0.5], 0.0), ([0.5, 2.0], 0.0), ([-3.0, -1.0], -5.0)])
+def test_agents_with_a_bonus_are_bold_once_there_was_a_reward(met, untried):
+    for name in ("pd-lscvi-ucb", "sa-cvi-ucb"):
+        agent = make_agent(name, 1, 3, [1.0], None, 0, 100)
+        counts = Counts(1, 3, 2)
+        record = Record.empty(counts)
+        for action, cost in enumerate(met):
+            record.step(0, action, 0, np.array([cost, 0.5]))
+        counts.add(record)
+        agent.counts = counts
+        assert agent._known_or_bold_costs().tolist() == [[[*met, untried]], [[0.5, 0.5, 0.0]]]
 
 
 def test_pairs_with_a_guess_count_as_tried():
@@ -167,11 +219,9 @@ def test_every_agent_earns_most_of_a_noisy_reward(name):
 
 
 @pytest.mark.part(4)
-@pytest.mark.parametrize("name", [*EARNING, *GRADUAL])
+@pytest.mark.parametrize("name", [name for name in (*EARNING, *GRADUAL) if name != "safe"])
 def test_every_agent_finds_a_reward_one_step_away(name):
-    """Staying in the second state pays 1, all else nothing. A uniform policy earns 1/4."""
-    if name == "safe":
-        pytest.skip("its baseline is made for one state")
+    """Staying in the second state pays 1, all else nothing. A uniform policy earns 1/4. (``safe`` has a baseline.)"""
     horizon = 2000
     P = np.zeros((2, 2, 2))
     P[:, 0, 0] = P[:, 1, 1] = 1.0
