@@ -8,7 +8,7 @@ import pytest
 import psconrl
 from psconrl.agents import Budget, Dirichlet, Doubted, EveryRound, Explore, LearnedMass, PSConRL, SampledCosts
 from psconrl.errors import AgentError
-from psconrl.learning.parts.doubt import NO_DOUBT, UNKNOWN, WALLS, reached
+from psconrl.learning.parts.doubt import NO_DOUBT, UNKNOWN, WALLS
 from psconrl.learning.posterior.cost_beliefs import Hints
 from psconrl.learning.posterior.counts import Counts, Record
 
@@ -40,8 +40,8 @@ def rng():
 
 def test_what_the_transitions_seen_reach():
     counts = counts_of([(0, 0, 1), (1, 0, 0), (2, 0, 0)])
-    assert reached(counts, 0).tolist() == [True, True, False]
-    assert reached(counts, 2).tolist() == [True, True, True]
+    assert counts.reached_from(0).tolist() == [True, True, False]
+    assert counts.reached_from(2).tolist() == [True, True, True]
 
 
 def test_gain_and_allowance_by_hand():
