@@ -40,7 +40,9 @@ def main() -> None:
         for rounds in (HORIZON, 4 * HORIZON, 16 * HORIZON):
             lost = []
             for seed in range(runs):
-                agent = psconrl.PSConRL(grid.n_states, grid.n_actions, grid.thresholds, grid.costs, seed=seed, doubt=doubt)
+                agent = psconrl.PSConRL(
+                    grid.n_states, grid.n_actions, grid.thresholds, grid.costs, seed=seed, doubt=doubt
+                )
                 trace = psconrl.simulate(grid, agent, rounds, seed=seed, checkpoints=2)
                 lost.append(psconrl.regret(trace, best).regret[-1])
             print(f"doubt {doubt}, {rounds:,} rounds: regret {np.round(lost)}", flush=True)

@@ -25,7 +25,7 @@ from psconrl.agents import SafeStart, known_baseline
 from psconrl.check_proof.model_files import read_model
 from psconrl.cli import main as command
 from psconrl.envs.registry import load_system
-from psconrl.experiment.export import export_tables
+from psconrl.experiment.provenance import restore
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
@@ -33,6 +33,7 @@ from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.learning.runtime.persistence import read_saved
 from psconrl.report import page_contents
 from psconrl.report.board_page import read_folder, write_board
+from psconrl.report.export import export_tables
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.source import Source
 from psconrl.report.page import render_report
@@ -317,6 +318,11 @@ def export(path):
         export_tables(store, path.parent / "tables", "csv")
 
 
+def write_back(path):
+    with Store(path) as store, store.snapshot():
+        restore(store, path.parent / "restored")
+
+
 def report(path):
     with Store(path) as store:
         render_report(page_contents.build(store))
@@ -426,5 +432,6 @@ READERS = {
         Reader("sweep", ".db", results, continue_sweep, seal=seal_results),
         Reader("submission", ".json", submission, board, numbers_of_submission, seal_submission),
         Reader("spec", ".toml", spec, jobs),
+        Reader("provenance", ".db", results, write_back, numbers_of_results, seal_results),
     )
 }

@@ -106,7 +106,7 @@ def test_a_model_that_code_makes_is_trusted_and_its_source_hashed(folder, monkey
     assert [bool(job.code) for job in jobs.values()] == [False, False, True, True]
     with_file = execute(jobs_by_label(SPEC, folder)["worth"])
     assert execute(jobs["worth"]).cumulative.tolist() == with_file.cumulative.tolist()
-    source.write_text(source.read_text() + "# another\n")
+    source.write_text(source.read_text() + "ANOTHER = 1\n")
     assert jobs_by_label(text, folder)["worth"].hash != jobs["worth"].hash
 
 

@@ -17,6 +17,8 @@ from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure, model_of
+from psconrl.experiment.own_titles import TITLES, own_titles
+from psconrl.experiment.provenance import notes_of, on_this_machine
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
@@ -82,7 +84,9 @@ def run_sweep(
         }
         known_title = "".join(text for (text,) in store.query("SELECT value FROM meta WHERE key = 'title'"))
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
-        store.note({"title": named} | {key: json.dumps(value) for key, value in (orders | planned).items()})
+        titles = {f"{TITLES}{name}": own_titles([j for j in jobs if j.experiment == name]) for name in names}
+        noted = {key: json.dumps(value) for key, value in (orders | planned | titles).items()}
+        store.note({"title": named} | noted | notes_of(jobs))
         outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)
@@ -219,7 +223,7 @@ def _run_alone(job: Job, factory: ExecutorFactory, stop: StopRequest) -> Result:
 def _submit(executor: Executor, job: Job, finished: Finished) -> Future[Result]:
     """Submit a job; its future is put into the queue when it has finished or is cancelled."""
     try:
-        future = executor.submit(execute, job)
+        future = executor.submit(on_this_machine, job, execute)
     except BrokenProcessPool:
         raise
     except RuntimeError as error:

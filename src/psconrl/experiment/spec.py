@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -108,12 +109,25 @@ class EnvironmentGroup:
     experiments: tuple[str, ...]  # their names, in the order of the file
 
 
+class Origin(NamedTuple):
+    """Where runs come from: the text of a spec, its folder, and whether they are its short form."""
+
+    name: str  # of the file, without .toml
+    text: str
+    folder: Path | None
+    quick: bool = False
+
+
 class Jobs(list[Job]):
     """The runs of a spec, with its name as title."""
 
-    def __init__(self, title: str, jobs: Iterable[Job]) -> None:
+    def __init__(self, title: str, jobs: Iterable[Job], origin: Origin | None = None) -> None:
         super().__init__(jobs)
-        self.title = title
+        self.title, self.origin = title, origin
+
+    def of(self, experiments: Collection[str]) -> "Jobs":
+        """Return the runs of some experiments."""
+        return Jobs(self.title, (job for job in self if job.experiment in experiments), self.origin)
 
 
 class _Member(NamedTuple):
@@ -137,6 +151,7 @@ class Spec:
     agents: Mapping[str, AgentSpec]
     experiments: Mapping[str, ExperimentSpec]
     groups: tuple[EnvironmentGroup, ...] = ()
+    origin: Origin | None = None
 
     def jobs(self, quick: bool = False) -> Jobs:
         """Return all runs of the spec, grouped by experiment."""
@@ -145,6 +160,7 @@ class Spec:
         return Jobs(
             self.name,
             [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
+            None if self.origin is None else self.origin._replace(quick=quick),
         )
 
     def shortened(self) -> list[str]:
@@ -192,7 +208,10 @@ class Spec:
         for key, e in self.experiments.items():
             quick = {**e.quick, "agents": chosen(e.quick["agents"])} if "agents" in e.quick else e.quick
             experiments[key] = replace(e, agents=chosen(e.agents or self.agents), quick=quick)
-        return replace(self, agents=agents, experiments=experiments)
+        origin = self.origin
+        if origin is not None:
+            origin = origin._replace(text=f"# Run with other agents than below: {', '.join(names)}\n{origin.text}")
+        return replace(self, agents=agents, experiments=experiments, origin=origin)
 
     def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
         """Return the number of runs of an experiment without building them."""

@@ -42,6 +42,7 @@ from psconrl.experiment.spec import (
     AgentSpec,
     EnvironmentGroup,
     ExperimentSpec,
+    Origin,
     Spec,
 )
 from psconrl.learning.checks import as_count, is_whole
@@ -108,7 +109,9 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     if seed < 0:
         raise ConfigError(f"seed must be at least 0; got {seed}")
     groups = _groups(known.get("groups", {}), experiments)
-    return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments, groups)
+    replicates = _positive(known, "replicates", "") or 10
+    origin = Origin(name, text, folder)
+    return Spec(known.get("name", name), seed, replicates, agents, experiments, groups, origin)
 
 
 def _groups(tables: Mapping[str, Any], experiments: Mapping[str, ExperimentSpec]) -> tuple[EnvironmentGroup, ...]:

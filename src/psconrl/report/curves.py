@@ -8,8 +8,8 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.escaping import quoted
 from psconrl.experiment.environment_record import model_from
+from psconrl.experiment.own_titles import shown_titles
 from psconrl.experiment.store import Store
-from psconrl.learning.registry import titles_of
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units, read_units
 from psconrl.report.style import UNKNOWN, Look, looks_of
@@ -101,8 +101,8 @@ def read_experiments(store: Store) -> list[Experiment]:
     """Return all experiments that have runs, in the order of the spec. An error if one was changed since written."""
     with store.snapshot():
         found = _experiments(store)
-    labels = [label for e in found for label in e.curves]
-    looks, titles = looks_of(labels), titles_of(labels)
+        labels = [label for e in found for label in e.curves]
+        looks, titles = looks_of(labels), shown_titles(store, labels)
     return [
         replace(e, curves={x: replace(c, title=titles[x], look=looks[x]) for x, c in e.curves.items()}) for e in found
     ]

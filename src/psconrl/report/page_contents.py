@@ -9,6 +9,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import PsconrlError
+from psconrl.experiment.provenance import provenance_rows
 from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import has_matplotlib
 from psconrl.planning.planner import plan
@@ -83,7 +84,7 @@ def _build(store: Store) -> dict[str, Any]:
             *bounds_table(experiments),
             *failures_table(experiments),
         ],
-        "provenance": _provenance(store),
+        "provenance": provenance_rows(store),
     }
 
 
@@ -214,11 +215,3 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
     buffer = io.StringIO()
     policy_figure(cmdp, best).savefig(buffer, format="svg", bbox_inches="tight")
     return [{"title": "The optimal policy", "svg": buffer.getvalue()}]
-
-
-def _provenance(store: Store) -> list[list[str]]:
-    found = store.query("SELECT DISTINCT provenance FROM runs WHERE current")
-    records = [store.columns.table(row[0], "provenance of a run") for row in found]
-    keys = ("psconrl", "commit", "code", "numpy", "scipy", "highspy", "python", "host")
-    seen = {key: sorted({str(r[key]) for r in records if r.get(key)}) for key in keys}
-    return [[key, ", ".join(values)] for key, values in seen.items() if values]
