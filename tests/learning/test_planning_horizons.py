@@ -100,7 +100,7 @@ def test_plans_count_on_ways_out_of_reach_that_an_episode_can_find(leak, stays):
 @pytest.mark.parametrize("make", [DenseTransition, lambda P: SparseTransition(csr_array(P))])
 def test_rows_that_may_be_exceptions_lead_out_of_reach_only_if_an_episode_is_long_enough(make):
     """Only tried rows of states in reach lose what is below 1 / steps, and only to states out of reach."""
-    P = np.array([[0.9, 0.06, 0.04, 0.0], [0.04, 0.5, 0.06, 0.4], [0.04, 0.04, 0.46, 0.46], [0.01, 0.01, 0.49, 0.49]])
+    P = np.array([[0.9, 0.06, 0.04, 0.0], [0.04, 0.5, 0.06, 0.4], [0.04, 0.04, 0.46, 0.46], [0.01, 0.47, 0.49, 0.03]])
     counts = Counts(4, 1, 1)
     for s, following in ((0, 1), (1, 0), (3, 2)):
         counts.tally.note(s, following)
