@@ -239,8 +239,8 @@ def door(probability, length=8):
 
 
 def test_a_door_is_found_and_is_not_without_doubt():
-    """A door that opens at one try in ten. Of 40 runs 14 came through without doubt, and all with doubts: ten of ten
-    without have a probability of about 3e-5, and one of three that fails with doubts was not seen in 40 runs.
+    """A door that opens at one try in ten. Of 40 runs 12 came through without doubt, and all with doubts: ten of ten
+    without have a probability of about 6e-6, and one of three that fails with doubts was not seen in 40 runs.
     """
     model = door(0.1)
 
