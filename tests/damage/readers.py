@@ -29,6 +29,7 @@ from psconrl.experiment.provenance import restore
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
+from psconrl.experiment.trajectories import read_trajectories
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.learning.runtime.persistence import read_saved
 from psconrl.report import page_contents
@@ -59,6 +60,7 @@ agents = ["psconrl", "uniform"]
 horizon = 60
 checkpoints = 5
 probe = [0, 1, 1]
+trajectories = true
 
 [experiments.bayes]
 env = "dirichlet"
@@ -316,6 +318,8 @@ def jobs(path):
 def export(path):
     with Store(path) as store:
         export_tables(store, path.parent / "tables", "csv")
+        for run in read_trajectories(store):
+            run.trajectory.table()
 
 
 def write_back(path):

@@ -17,6 +17,7 @@ from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure, model_of
+from psconrl.experiment.own_metrics import measure_runs
 from psconrl.experiment.own_titles import TITLES, own_titles
 from psconrl.experiment.provenance import notes_of, on_this_machine
 from psconrl.experiment.spec import Jobs
@@ -114,6 +115,8 @@ def run_sweep(
             stop.check()  # a Ctrl-C at the last moment still stops what would come next
         except KeyboardInterrupt:
             outcome.interrupted = True
+        if isinstance(jobs, Jobs):
+            measure_runs(store, jobs.metrics, names)
         outcome.seconds = time.perf_counter() - began
     if outcome.interrupted:
         raise Interrupted(outcome=outcome)

@@ -14,6 +14,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
+from psconrl.experiment.own_metrics import OwnMetric
 from psconrl.experiment.playable import has_known_costs
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -69,6 +70,7 @@ class ExperimentSpec:
     # Known, learned, noisy: one experiment for each. None: known if there is a model, else learned.
     costs: list[str] | None = None
     seen: bool | None = None  # whether parts of an agent were chosen on it: its group on a leaderboard
+    trajectories: bool = False  # whether all rounds of every run are stored
     without: Mapping[str, str] = field(default_factory=dict)  # agents that have no runs, with the reasons
 
     def names(self, name: str) -> list[str]:
@@ -119,15 +121,17 @@ class Origin(NamedTuple):
 
 
 class Jobs(list[Job]):
-    """The runs of a spec, with its name as title."""
+    """The runs of a spec, with its name as title, and its own metrics."""
 
-    def __init__(self, title: str, jobs: Iterable[Job], origin: Origin | None = None) -> None:
+    def __init__(
+        self, title: str, jobs: Iterable[Job], metrics: Sequence[OwnMetric] = (), origin: Origin | None = None
+    ) -> None:
         super().__init__(jobs)
-        self.title, self.origin = title, origin
+        self.title, self.metrics, self.origin = title, tuple(metrics), origin
 
     def of(self, experiments: Collection[str]) -> "Jobs":
         """Return the runs of some experiments."""
-        return Jobs(self.title, (job for job in self if job.experiment in experiments), self.origin)
+        return Jobs(self.title, (job for job in self if job.experiment in experiments), self.metrics, self.origin)
 
 
 class _Member(NamedTuple):
@@ -151,6 +155,7 @@ class Spec:
     agents: Mapping[str, AgentSpec]
     experiments: Mapping[str, ExperimentSpec]
     groups: tuple[EnvironmentGroup, ...] = ()
+    metrics: tuple[OwnMetric, ...] = ()
     origin: Origin | None = None
 
     def jobs(self, quick: bool = False) -> Jobs:
@@ -160,6 +165,7 @@ class Spec:
         return Jobs(
             self.name,
             [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
+            self.metrics,
             None if self.origin is None else self.origin._replace(quick=quick),
         )
 
@@ -257,6 +263,7 @@ class Spec:
                             code=code,
                             env_code=env_code,
                             knowledge=agent.knowledge,
+                            trajectory=experiment.trajectories,
                         )
 
     def _agents_of(self, experiment: ExperimentSpec, quick: bool) -> Iterator[_Member]:

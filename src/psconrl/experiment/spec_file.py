@@ -33,6 +33,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.experiment.job import file_digest
+from psconrl.experiment.own_metrics import own_metrics
 from psconrl.experiment.prior_knowledge import SAFEST, Knowledge
 from psconrl.experiment.spec import (
     COSTS_SUFFIX,
@@ -63,7 +64,7 @@ OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 EXPERIMENT_TYPES: Mapping[str, Any] = {
     "env": str, "options": dict, "grid": dict, "agents": (str, list), "override": dict, "quick": dict, "horizon": int,
     "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
-    "probe": list, "thresholds": dict, "costs": list, "seen": bool, "without": dict,
+    "probe": list, "thresholds": dict, "costs": list, "seen": bool, "trajectories": bool, "without": dict,
 }  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     (3, 11000)
     """
     data = parse_toml(text, "a spec", ConfigError)
-    tables = {"agents": dict, "experiments": dict, "groups": dict}
+    tables = {"agents": dict, "experiments": dict, "groups": dict, "metrics": dict}
     known = _checked(data, "", {"name": str, "seed": int, "replicates": int, **tables})
     if not known.get("experiments"):
         raise ConfigError("at least one table [experiments.NAME] is needed")
@@ -109,9 +110,10 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     if seed < 0:
         raise ConfigError(f"seed must be at least 0; got {seed}")
     groups = _groups(known.get("groups", {}), experiments)
+    metrics = own_metrics(known.get("metrics", {}), folder)
     replicates = _positive(known, "replicates", "") or 10
     origin = Origin(name, text, folder)
-    return Spec(known.get("name", name), seed, replicates, agents, experiments, groups, origin)
+    return Spec(known.get("name", name), seed, replicates, agents, experiments, groups, metrics, origin)
 
 
 def _groups(tables: Mapping[str, Any], experiments: Mapping[str, ExperimentSpec]) -> tuple[EnvironmentGroup, ...]:

@@ -4,6 +4,7 @@ Playing is in ``player``.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,9 +20,12 @@ from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, argument_names, arguments
 from psconrl.learning.runtime import persistence
 from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.cost_scale import CostScale, ObjectiveRange
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
+from psconrl.learning.runtime.running_episode import Play
 from psconrl.saved_fields import Kind, read_fields, reals
 
 PER_TABLE_ENTRY = 1e-7  # rough planning time in seconds per (s, a, s'), for agents that keep full tables
@@ -125,6 +129,11 @@ class Agent(Player):
         """Scale costs to [0, 1] by given ranges (m+1, 2), the known costs, or as they are; called by a constructor."""
         self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
         self._scale = CostScale.of(self.costs, self.ranges, self.n_costs)
+
+    def _set_out(self, episode: Episode, planning_time: float = 0.0, interim: bool = False) -> Play:
+        if self.keeps_multipliers and episode.plan is None:
+            episode = replace(episode, plan=EpisodePlan(targets=self.thresholds, prices=self.multipliers.copy()))
+        return super()._set_out(episode, planning_time, interim)
 
     def _objective_range(self) -> ObjectiveRange:
         """Return the range of the objective that was given or known; else one that grows with what was met."""

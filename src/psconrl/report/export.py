@@ -16,7 +16,7 @@ from psconrl.experiment.provenance import PROVENANCE
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
 from psconrl.report.curves import Experiment, read_experiments
-from psconrl.report.metrics import METRICS, available
+from psconrl.report.metrics import available, metrics_of
 
 FORMATS = ("csv", "parquet")
 # Columns of the table runs: of the file's own, of the settings of a run, and of its record of provenance.
@@ -134,7 +134,7 @@ def _final_values(experiments: Iterable[Experiment]) -> dict[tuple[str, str, int
     """
     found: dict[tuple[str, str, int], dict[str, float]] = defaultdict(dict)
     for experiment in experiments:
-        for name, metric in METRICS.items():
+        for name, metric in metrics_of([experiment]).items():
             for measure in [] if metric.deviation else available(experiment, [name]):
                 column = name.replace("-", "_") + (f"_{measure.cost}" if metric.of_limits else "")
                 for label, curves in experiment.curves.items():

@@ -28,6 +28,7 @@ class Metric:
     of_limits: bool = False  # one for every constraint, or a single one
     needs: str = ""  # what the results must have: optimum, prices, score, or strong, which some agents may lack
     cumulative: bool = True  # sums over rounds, where zero means no loss
+    own: str = ""  # the name of a metric of the spec
     deviation: bool = False  # shown with the standard deviation over runs, in place of an interval of the mean
 
 
@@ -80,6 +81,8 @@ class Measure:
         """Whether the experiment has this cost and the runs have what the metric needs."""
         if not self.applies_to(experiment):
             return False
+        if self.metric.own:
+            return self.metric.own in curves.own and bool(np.isfinite(self.values(experiment, curves)[:, -1]).all())
         return self.metric.needs != "strong" or bool(np.isfinite(self.values(experiment, curves)).all())
 
     def values(self, experiment: Experiment, curves: Curves) -> Floats:
@@ -92,20 +95,33 @@ def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Me
 
     Raises an error if an experiment has no agent with a metric.
     """
-    found = []
+    found, known = [], metrics_of(experiments)
     for name in names:
-        if name not in METRICS:
-            raise ConfigError(unknown_name("metric", name, METRICS))
+        if name not in known:
+            raise ConfigError(unknown_name("metric", name, known))
         for experiment in experiments:
-            if missing := _missing(METRICS[name], experiment):
+            if missing := _missing(known[name], experiment):
                 raise ConfigError(f"{name}: experiment {quoted(experiment.name)} {missing}")
-        found += _for_each_limit(METRICS[name], experiments)
+        found += _for_each_limit(known[name], experiments)
     return found
+
+
+def metrics_of(experiments: Sequence[Experiment]) -> dict[str, Metric]:
+    """Return all metrics of some experiments, those of their specs included, by name."""
+    own = {name: values.title for e in experiments for c in e.curves.values() for name, values in c.own.items()}
+    for name in own:
+        if name in METRICS:
+            raise ConfigError(f"metric {quoted(name)} of the spec has the name of a known one; rename [metrics.{name}]")
+    return METRICS | {name: _own_metric(name, title) for name, title in own.items()}
+
+
+def _own_metric(name: str, title: str) -> Metric:
+    return Metric(title, lambda e, c, i: c.own[name].values, own=name)
 
 
 def available(experiment: Experiment, names: Sequence[str]) -> list[Measure]:
     """Return the named metrics that an experiment has."""
-    return measures([experiment], [name for name in names if not _missing(METRICS[name], experiment)])
+    return measures([experiment], [name for name in names if not _missing(metrics_of([experiment])[name], experiment)])
 
 
 def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[Measure]:
@@ -116,6 +132,8 @@ def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[M
 
 def _title(metric: Metric, i: int, experiments: Sequence[Experiment]) -> str:
     """Return the title with the name and the unit of the cost, if they are the same in all experiments."""
+    if metric.own:
+        return metric.title
     called = {e.cost_names[i] for e in experiments if i < len(e.cost_names)}
     name = called.pop() if len(called) == 1 else ""
     counted = {unit_of(e, i, metric.cumulative) for e in experiments if i < len(e.cost_names)}
@@ -134,6 +152,8 @@ def unit_of(experiment: Experiment, i: int, cumulative: bool) -> str:
 def _missing(metric: Metric, experiment: Experiment) -> str:
     """Return the part that a metric needs and an experiment lacks; empty if it has all."""
     curves = experiment.curves.values()
+    if metric.own and not any(Measure(metric, 0, metric.title).known_of(experiment, c) for c in curves):
+        return f"has no values of it after the last round; a sweep of a spec with [metrics.{metric.own}] computes them"
     if metric.of_limits and len(experiment.cost_names) < 2:
         return "has no constraints"
     if metric.needs == "optimum" and not all(np.isfinite(c.optimum).all() for c in curves):

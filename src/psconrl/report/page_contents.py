@@ -25,6 +25,7 @@ from psconrl.report.page_tables import (
     failures_table,
     final_table,
     growth_table,
+    own_table,
     spread_table,
     strong_table,
 )
@@ -100,7 +101,9 @@ def _first_grid(experiments: list[Experiment]) -> str:
 
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:
-    tables = [f(experiment) for f in (final_table, spread_table, strong_table, comparison_table, growth_table)]
+    tables = [
+        f(experiment) for f in (final_table, spread_table, strong_table, own_table, comparison_table, growth_table)
+    ]
     return {
         "name": experiment.name,
         "description": _description(experiment.facts),

@@ -11,7 +11,7 @@ from psconrl.arrays import Floats
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_exponent
-from psconrl.report.metrics import UNKNOWN, Measure, available
+from psconrl.report.metrics import UNKNOWN, Measure, available, metrics_of
 from psconrl.report.number_format import format_number
 from psconrl.report.priced_regret import final_score, has_score, score
 from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final
@@ -35,6 +35,12 @@ def strong_table(experiment: Experiment) -> dict[str, Any]:
     It has no rows if none is known.
     """
     return _finals(experiment, "Strong regret and violation", ("strong-regret", "strong-violation", "largest-excess"))
+
+
+def own_table(experiment: Experiment) -> dict[str, Any]:
+    """Return the table of the metrics of the spec; it has no rows if there are none."""
+    own = [name for name, metric in metrics_of([experiment]).items() if metric.own]
+    return _finals(experiment, "Metrics of the spec", own)
 
 
 def spread_table(experiment: Experiment) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.running_episode import Play
 from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
@@ -145,13 +146,15 @@ class PSConRL(Sampler):
             if self.doubt is not None and doubted is None:
                 self._refer(self.doubt, planned, costs)
             if planned is not None:
-                kind, choice, _ = planned
+                kind, choice, targets = planned
                 policy = self._committed(likely, costs, state, choice, max_steps)
-                return Episode(policy, max_steps, caps, kind, choice.value)
+                basis = EpisodePlan(P, costs, targets, choice.prices, choice.policy, self.sampled_in_doubt)
+                return Episode(policy, max_steps, caps, kind, choice.value, basis)
             instead = self.fallback.infeasible(self._sample(P, costs, state))
         except SolverError:  # the sample cannot be solved in floating point
             instead = self.fallback.unsettled(self._sample(P, costs, state))
-        return Episode(instead.policy, max_steps, caps, instead.kind, instead.value)
+        basis = EpisodePlan(P, costs, self.thresholds, in_doubt=self.sampled_in_doubt)
+        return Episode(instead.policy, max_steps, caps, instead.kind, instead.value, basis)
 
     def _refer(self, doubt: Doubt, planned: Planned | None, costs: Floats) -> None:
         """Note the Lagrangian of a plan without doubt, with which doubts are compared."""

@@ -164,8 +164,8 @@ class Counts(Seen):
         super().__init__(n_states, n_actions, n_costs)
         self._table: Ints | None = None  # the dense table, once it has been asked for
 
-    def add(self, record: Record) -> None:
-        """Add an episode."""
+    def add(self, record: Seen) -> None:
+        """Add an episode, or several."""
         self.tally.add(record.tally)
         self.noise.add(record.noise)
         self.unknown_costs += record.unknown_costs

@@ -1,6 +1,6 @@
 """What an agent can say of itself: advice, doubts and estimates. By default there is nothing to say."""
 
-from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.counts import Record, Seen
 from psconrl.learning.runtime.events import EventNames, RatioAverage
 
 
@@ -34,6 +34,6 @@ class Notices:
         """Return approximate posterior means of a system's unknown parameters; None if the agent was given none."""
         return None
 
-    def ratio_averages(self, record: Record) -> tuple[RatioAverage, ...]:
-        """Return the ratios that a system limits, in an episode that has just been learned from, and so far."""
+    def ratio_averages(self, record: Record, seen: Seen) -> tuple[RatioAverage, ...]:
+        """Return the ratios that a system limits, in an episode and in everything seen so far."""
         return ()

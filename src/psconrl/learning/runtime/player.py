@@ -1,7 +1,6 @@
 """Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end``, for all agents."""
 
 import copy
-import math
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -20,14 +19,14 @@ from psconrl.learning.checks import as_costs, as_count, is_index
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
-from psconrl.learning.runtime.contract import NO_CAP, Episode, LongerPlan, checked_episode
+from psconrl.learning.runtime.contract import NO_CAP, Episode, LongerPlan, checked_episode, without_plan
 from psconrl.learning.runtime.description import described
+from psconrl.learning.runtime.event_making import event_of, event_so_far
 from psconrl.learning.runtime.events import (
     EXPLORING,
     EpisodeEvent,
     Watcher,
     Watchers,
-    share_changed,
 )
 from psconrl.learning.runtime.notices import Notices
 from psconrl.learning.runtime.persistence import Saved, write_saved
@@ -243,33 +242,21 @@ class Player(Notices, ABC):
 
     def _learn_from(self, played: Play) -> EpisodeEvent | None:
         """Learn from an episode that is over, and return its event if there are watchers."""
-        before, self._background.last = self._background.last, played.episode
+        before, self._background.last = self._background.last, without_plan(played.episode)
         self.end(played.record)
         if played.episode.kind in EXPLORING:
             self.explored += played.record.steps
-        if not self._watchers:
+        return event_of(self, played, before, self.counts) if self._watchers else None
+
+    def unfinished_event(self) -> EpisodeEvent | None:
+        """Return the event of the episode in progress, as if it ended now; None before its first round.
+
+        Watchers are called when an episode ends. A run that stops at its horizon leaves the last one unfinished.
+        """
+        current = self._play
+        if current is None or not current.record.steps:
             return None
-        record, policy = played.record, played.episode.policy.view()
-        policy.flags.writeable = False
-        return EpisodeEvent(
-            round=self.rounds,
-            episode=self.episodes,
-            kind=played.episode.kind,
-            length=record.steps,
-            costs=record.averages(),
-            averages=self.counts.averages(),
-            thresholds=self.thresholds.copy(),
-            value=played.episode.value,
-            explored=self.explored,
-            planning_time=played.planning_time,
-            changed=math.nan if before is None else share_changed(before.policy, policy, record.pairs.sum(axis=1)),
-            policy=policy,
-            visits=self.counts.pairs.sum(axis=1),
-            doubts=self.doubts(),
-            names=self.event_names(),
-            estimates=self.estimated_means(),
-            ratios=self.ratio_averages(record),
-        )
+        return event_so_far(self, current, self._background.last)
 
     def act(self, state: int) -> int:
         """Return the action to take in a state. Report its outcome with ``observe`` before the next call.
