@@ -14,7 +14,8 @@ from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.metrics import measures, metrics_of
 from psconrl.report.page_tables import own_table
-from psconrl.report.panels import panel_figure, rows_of
+from psconrl.report.panel_contents import rows_of
+from psconrl.report.panels import panel_figure
 from psconrl.report.print_table import print_table
 from sweeps import AtOnce, changed_unnoticed, content
 

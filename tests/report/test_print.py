@@ -16,8 +16,10 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
+from psconrl.report.cut_curves import CLIP, MINUS, reach_of
 from psconrl.report.metrics import METRICS, available, measures
-from psconrl.report.panels import CLIP, panel_figure, reach_of, rows_of, runs_of
+from psconrl.report.panel_contents import rows_of
+from psconrl.report.panels import Print, panel_figure, runs_of
 from psconrl.report.print_table import FORMATS, print_table
 from psconrl.report.selection import select
 from psconrl.report.statistics import mean_interval
@@ -153,7 +155,7 @@ def test_a_metric_that_an_experiment_lacks_is_said(experiments):
     rover = experiments[0]
     unevaluated = {label: replace(c, strong=c.strong * np.nan) for label, c in rover.curves.items()}
     with pytest.raises(ConfigError, match="strong-regret: experiment 'marsrover-4x4' has no exact evaluation"):
-        measures([replace(rover, curves=unevaluated), *experiments[1:]], ["strong-regret"])
+        measures([replace(rover, curves=unevaluated)], ["strong-regret"])
     lost = replace(rover, curves={"a": replace(rover.curves["psconrl"], optimum=np.array([np.nan] * 3))}, facts={})
     with pytest.raises(ConfigError, match="has no optimum to compare with"):
         measures([lost], ["regret"])
@@ -188,7 +190,7 @@ def test_an_agent_that_lacks_a_metric_has_a_dash_with_a_note(experiments):
     markdown = print_table(both, measured, "markdown").splitlines()
     assert markdown[3].endswith(" | - | - |")
     assert "| - |" not in markdown[2]
-    assert markdown[-1].endswith("A dash: not evaluated for this agent.")
+    assert markdown[-1].endswith("A dash: not known for this agent.")
     assert "A dash" not in print_table(both, measured[:1], "markdown")
     latex = print_table(both, measured, "latex").splitlines()
     assert latex[6].endswith(r"& -- & -- \\")
@@ -237,9 +239,8 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
     figure = panel_figure([replace(rover, curves=changed)], rows_of(measures([rover], ["regret"])))
     (text,) = panels_of(figure)
     lines = " ".join(text.split())
-    assert "↑ far ends at 1,000" in lines
-    assert "↓ low ends at -1,000" in lines
-    assert "↑ back ends at 3, from 500" in lines
+    assert "↑ far ends at 1,000; back up to 500" in lines
+    assert f"↓ low ends at {MINUS}1,000" in lines
     assert "near" not in lines
     notes = next(text for text in figure.axes[0].texts if "ends at" in text.get_text())
     figure.draw_without_rendering()
@@ -261,7 +262,7 @@ def test_the_runs_of_every_agent_are_stated(experiments):
 @pytest.mark.parametrize(("width", "shape"), [(3.25, (4, 1)), (2.0, (4, 1)), (7.0, (2, 2)), (None, (2, 2))])
 def test_panels_fit_the_width(experiments, width, shape):
     shown = select(experiments, ["marsrover-4x4,box"])
-    figure = panel_figure(shown, rows_of(measures(shown, ["regret", "violation"])), width)
+    figure = panel_figure(shown, rows_of(measures(shown, ["regret", "violation"])), Print(width))
     if width == 3.25:
         shape = (2, 2)  # two of 1.6 inches
     assert figure.axes[0].get_gridspec().get_geometry() == shape
@@ -272,7 +273,7 @@ def test_panels_fit_the_width(experiments, width, shape):
 
 def test_one_experiment_has_its_measures_side_by_side(experiments):
     shown = select(experiments, ["queue"])
-    figure = panel_figure(shown, rows_of(measures(shown, ["violation", "cost"])), 7.0)
+    figure = panel_figure(shown, rows_of(measures(shown, ["violation", "cost"])), Print(7.0))
     assert [" ".join(axes.get_ylabel().split()) for axes in figure.axes] == [
         "violation (delay), customers x step", "violation (power)", "average delay, customers", "average power",
     ]  # fmt: skip
@@ -287,9 +288,9 @@ def test_widths_have_units(text, length):
     assert inches(text) == pytest.approx(length, rel=1e-12)
 
 
-@pytest.mark.parametrize("text", ["3.25", "wide", "3em", "-3in", "0in", "0.9in", "41in", "1e9in", "nanin", ""])
+@pytest.mark.parametrize("text", ["3.25", "wide", "3em", "-3in", "0in", "1.4in", "41in", "1e9in", "nanin", ""])
 def test_widths_that_make_no_sense_are_one_line(text):
-    with pytest.raises(ConfigError, match=r"^--width: must be (a number with its unit|from 1in to 40in)"):
+    with pytest.raises(ConfigError, match=r"^--width: must be (a number with its unit|from 1.5in to 40in)"):
         inches(text)
 
 
@@ -307,6 +308,71 @@ def test_the_command_draws_as_wide_as_was_asked(results, tmp_path, capsys):
         assert run("figure", results, "--out", tmp_path / f"f.{suffix}") == 0
     drawn = (tmp_path / "f.svg").read_text()
     assert "marsrover-4x4" in drawn
+
+
+def test_the_axes_and_the_font_of_a_figure_are_chosen_by_options(results, tmp_path, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("psconrl.report.figure_files.write_figure", lambda figure, *_, **__: drawn.append(figure))
+    out = ("--out", tmp_path / "f.pdf", "--experiments", "box")
+    ends = ("--ylim", "regret=-5,7", "--ylim", "-1,2")
+    assert (
+        run("figure", results, *out, "--metric", "regret,violation,cost", *ends, "--log", "x", "--font", "serif") == 0
+    )
+    figure = drawn.pop()
+    assert [axes.get_ylim() for axes in figure.axes[:3]] == [(-5.0, 7.0), (-1.0, 2.0), (-1.0, 2.0)]
+    assert {axes.get_xscale() for axes in figure.axes[:3]} == {"log"}
+    assert figure.legends[0].get_texts()[0].get_fontfamily()[0] == "STIXGeneral"
+    assert run("figure", results, *out, "--fontsize", "9", "--width", "3.25in") == 0
+    assert drawn.pop().axes[0].xaxis.label.get_fontsize() == 9.0
+    capsys.readouterr()
+    wrong = {
+        ("--ylim", "1"): "--ylim: must be LOW,HIGH or METRIC=LOW,HIGH with LOW below HIGH; got '1'",
+        ("--ylim", "2,1"): "--ylim: must be LOW,HIGH",
+        ("--ylim", "0,inf"): "--ylim: must be LOW,HIGH",
+        ("--ylim", "cost=0,1"): "--ylim: unknown metric in this figure 'cost'; known: regret, violation",
+        ("--ylim", "0,1", "--ylim", "0,2"): "--ylim: '0,2' is given twice",
+        ("--font", "Helvetca"): "--font: unknown font 'Helvetca'",
+        ("--fontsize", "99"): "--fontsize: must be from 4 to 24 points; got 99",
+        ("--against", "h"): "--against: unknown option of a grid 'h'",
+    }
+    for options, message in wrong.items():
+        assert message in fails(capsys, "figure", results, *out, *options)
+    assert drawn == []
+
+
+@pytest.mark.usefixtures("no_processes")
+def test_grids_and_environments_without_an_optimum_are_drawn_by_the_command(tmp_path, capsys):
+    (tmp_path / "s.toml").write_text(
+        """
+replicates = 2
+[agents.psconrl]
+grid = { share = [0.1, 1.0] }
+[experiments.queue]
+horizon = 100
+[experiments.hopeless]
+env = "counterexample"
+thresholds = { cost = 0.1 }
+horizon = 100
+"""
+    )
+    results = tmp_path / "r.db"
+    assert run("sweep", tmp_path / "s.toml", "--out", results) == 0
+    capsys.readouterr()
+    message = "Left out: regret: experiment 'hopeless' has no optimum to compare with"
+    for options in ((), ("--against", "share", "--rename", "psconrl=Ours")):
+        assert run("figure", results, "--width", "3.25in", "--out", tmp_path / "f.svg", *options) == 0
+        printed = capsys.readouterr()
+        assert message in printed.err
+        assert "Picture:" in printed.out
+        drawn = (tmp_path / "f.svg").read_text()
+        assert "no optimum to" in drawn
+    assert "Ours" in drawn
+    assert "share" in drawn
+    assert run("table", results) == 0
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert "| hopeless | psconrl share=0.1 | 2 | - |" in printed.out
+    assert "has no optimum" in fails(capsys, "table", results, "--experiments", "hopeless")
 
 
 def test_bad_input_to_the_commands_is_one_line(results, tmp_path, capsys):

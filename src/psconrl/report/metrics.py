@@ -1,5 +1,6 @@
 """Metrics of an agent's runs for figures and tables, by name."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from psconrl.report.priced_regret import has_score, regret_at_prices, score
 # Windows of the paper's moving averages, in rounds, by environment.
 WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 9_000}
 
-UNKNOWN = "A dash: not evaluated for this agent."
+UNKNOWN = "A dash: not known for this agent."
 
 Values = Callable[[Experiment, Curves, int], Floats]
 
@@ -83,7 +84,16 @@ class Measure:
             return False
         if self.metric.own:
             return self.metric.own in curves.own and bool(np.isfinite(self.values(experiment, curves)[:, -1]).all())
-        return self.metric.needs != "strong" or bool(np.isfinite(self.values(experiment, curves)).all())
+        if self.metric.needs == "strong":
+            return bool(np.isfinite(self.values(experiment, curves)).all())
+        return not _missing(self.metric, experiment)
+
+    def missing_in(self, experiment: Experiment) -> str:
+        """Return what is not known of an experiment to which the measure applies, in a few words for a figure."""
+        if reason := _missing(self.metric, experiment):
+            return re.split(r" \(|[,;]", reason)[0].removeprefix("has ")
+        unknown = [c.title for c in experiment.curves.values() if not self.known_of(experiment, c)]
+        return f"not known: {', '.join(unknown)}" if unknown else ""
 
     def values(self, experiment: Experiment, curves: Curves) -> Floats:
         """Return the values of every run at every checkpoint, (runs, n)."""
@@ -93,17 +103,27 @@ class Measure:
 def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Measure]:
     """Return the named metrics, those of constraints once for each constraint.
 
-    Raises an error if an experiment has no agent with a metric.
+    Raises an error if no experiment has a metric.
     """
     found, known = [], metrics_of(experiments)
     for name in names:
         if name not in known:
             raise ConfigError(unknown_name("metric", name, known))
-        for experiment in experiments:
-            if missing := _missing(known[name], experiment):
-                raise ConfigError(f"{name}: experiment {quoted(experiment.name)} {missing}")
+        missing = _lacking(name, known[name], experiments)
+        if experiments and len(missing) == len(experiments):
+            raise ConfigError(missing[0])
         found += _for_each_limit(known[name], experiments)
     return found
+
+
+def lacking(name: str, experiments: Sequence[Experiment]) -> list[str]:
+    """Return a message for every experiment that does not have a metric."""
+    return _lacking(name, metrics_of(experiments)[name], experiments)
+
+
+def _lacking(name: str, metric: Metric, experiments: Sequence[Experiment]) -> list[str]:
+    missing = [(e, _missing(metric, e)) for e in experiments]
+    return [f"{name}: experiment {quoted(e.name)} {reason}" for e, reason in missing if reason]
 
 
 def metrics_of(experiments: Sequence[Experiment]) -> dict[str, Metric]:
