@@ -199,6 +199,25 @@ def test_a_plan_that_relies_on_unvisited_states():
     assert hindsight(agent, 9) == []
 
 
+def test_the_search_for_ways_to_states_out_of_reach():
+    """A cycle of three states, and a free one to which nothing leads: 2,000 rounds, of which doubts cost about 200."""
+    P = np.zeros((4, 2, 4))
+    P[[0, 1, 2, 3], :, [1, 2, 0, 0]] = 1.0
+    costs = np.array([[[1.0, 0.9]] * 3 + [[0.0, 0.0]], np.zeros((4, 2))])
+    agent = PSConRL(4, 2, [1.0], costs, seed=0)
+    simulate(psconrl.CMDP(P, costs, [1.0], initial=0), agent, 2000, seed=0)
+    (line,) = hindsight(agent, 0)
+    spent = agent.doubt.spent[:2].sum()
+    assert line.startswith(f"1 of 4 states were out of reach, and looking for ways to them cost {spent:.3g}")
+    most = agent.rounds / 100  # for walls and the unknown together
+    agent.doubt.spent[:] = [most - 8.0, 7.9, 500.0, 500.0]
+    assert hindsight(agent, 0) == []
+    agent.doubt.spent[0] += 0.2
+    assert len(hindsight(agent, 0)) == 1
+    agent.counts.tally.note(0, 3)
+    assert hindsight(agent, 0) == []
+
+
 def test_a_plan_whose_averages_say_little_of_the_run():
     """Two states, each left once in 1,000 rounds: over T rounds from the first, 1 / (2 + 1000/T) is in the other."""
     rate = 1e-3
