@@ -402,10 +402,10 @@ def test_tables_have_the_numbers_of_the_runs(experiments, results, tmp_path, cap
     markdown = print_table(shown, measured, "markdown").splitlines()
     assert markdown[0] == "| experiment | agent | runs | regret | violation |"
     assert markdown[2].startswith(f"| box | PSConRL | 3 | {regret} |")
-    assert markdown[-1] == "Mean and 95% bootstrap interval over runs, after the last round."
+    assert markdown[-1] == "Mean and 95% interval (Student's t) over runs, after the last round. 2 runs: no interval."
     alone = print_table(shown[:1], measures(shown[:1], ["violation"]), "markdown").splitlines()
     assert alone[0] == "| agent | runs | violation (corner) |"
-    assert [row["spread"] for row in rows] == ["interval"] * 6
+    assert [row["spread"] for row in rows] == ["interval"] * 4 + ["2 runs: no interval"] * 2
     assert run("table", results, "--experiments", "box", "--format", "latex", "--out", tmp_path / "t.tex") == 0
     capsys.readouterr()
     assert run("table", results, "--experiments", "box", "--format", "latex") == 0
@@ -429,7 +429,7 @@ def test_only_numbers_with_intervals_are_said_to_have_them(experiments):
     deviation = values.std()
     both, paper = measures(box, ["regret", "paper-regret"]), measures(box, ["paper-regret"])
     notes = [print_table(box, measured, "markdown").splitlines()[-1] for measured in (both[:1], paper, both)]
-    assert notes[0] == "Mean and 95% bootstrap interval over runs, after the last round."
+    assert notes[0] == "Mean and 95% interval (Student's t) over runs, after the last round."
     assert notes[1] == "In the paper's metric, mean and standard deviation over runs, after the last round."
     assert notes[2] == f"{notes[0]} {notes[1]}"
     rows = list(csv.DictReader(io.StringIO(print_table(box, both, "csv"))))
@@ -471,7 +471,7 @@ def test_latex_escapes_names_and_is_balanced(experiments):
     assert r"\input" not in latex
     assert r"{}[*] 50\% of R\&D\_2 \#1 \{a\} \textbackslash{}input\{x\} \$x\textasciicircum{}2\$" in latex
     assert r"\usepackage{booktabs}" in latex
-    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"95\% bootstrap interval over runs"):
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"95\% interval (Student's t) over runs"):
         assert latex.count(rule) == 1
     assert re.search(r" & --", latex)  # a second limit only the queue has
     assert not re.search(r"[ \[]-\d", latex)  # a hyphen is no minus sign
@@ -492,5 +492,7 @@ def test_a_single_run_has_no_interval(experiments):
     )
     alone = [replace(rover, curves={"psconrl": one})]
     text = print_table(alone, measures(alone, ["regret"]), "csv").splitlines()[1]
-    assert text.endswith(",,,")
-    assert runs_of(alone[0]) == "1 run"
+    assert text.endswith(",,,1 run: no interval")
+    assert runs_of(alone[0]) == "1 run: no interval"
+    both = replace(rover, curves={"psconrl": c, "one": one})
+    assert runs_of(both) == f"3 runs; 1 of {one.title} (1 run: no interval)"

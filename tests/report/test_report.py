@@ -27,7 +27,7 @@ from psconrl.report.page_contents import _facts, _panels, build
 from psconrl.report.page_tables import spread_table, verdict
 from psconrl.report.paper_figures import figure1, figure2, figure3
 from psconrl.report.priced_regret import final_score
-from psconrl.report.statistics import Comparison, MeanInterval, compare, estimate_of, mean_interval
+from psconrl.report.statistics import Comparison, MeanInterval, compare, estimate_of
 from psconrl.report.theory import check_theory
 from psconrl.report.theory_figure import theory_figure
 from psconrl.simulation.regret import paper_regret
@@ -119,22 +119,6 @@ def test_every_drawn_model_has_its_own_optimum(experiments):
     for check in check_theory([experiments["bayes states=4"], experiments["bayes states=6"]]):
         assert 0 < check.episodes_ratio <= 1
         assert 0 <= check.exploring_ratio <= 1
-
-
-@pytest.mark.statistical
-def test_bootstrap_intervals_cover_and_are_the_same_each_time(full):
-    """500 samples of 30, or 100: the share that covers is within 4.5 deviations of 92%, what the percentile bootstrap
-    attains at this size for exponential data (nominal 95%); false alarms once in 150,000 seeds."""
-    rng = np.random.default_rng(0)
-    covered, samples = 0, 500 if full else 100
-    for _ in range(samples):
-        estimate = mean_interval(rng.exponential(size=30))
-        covered += bool(estimate.low <= 1.0 <= estimate.high)
-    assert abs(covered / samples - 0.92) < 4.5 * np.sqrt(0.92 * 0.08 / samples)
-    values = rng.normal(size=(10, 3))
-    np.testing.assert_array_equal(mean_interval(values).low, mean_interval(values).low)
-    alone = mean_interval(values[:1])
-    assert np.isnan(alone.low).all()
 
 
 @pytest.mark.parametrize("exponent", [0.5, 0.67, 1.0])

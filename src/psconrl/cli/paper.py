@@ -78,6 +78,7 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--log", type=click.Choice(["x", "y", "xy"]), help="Logarithmic axes.")
 @click.option("--against", metavar="OPTION", help="Final values against an option of a grid, in place of rounds.")
+@click.option("--profile", is_flag=True, help="Performance profiles over all environments, in place of rounds.")
 @click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
 def figure_command(
     width: str | None,
@@ -86,6 +87,7 @@ def figure_command(
     reaches: tuple[str, ...],
     log: str | None,
     against: str | None,
+    profile: bool,
     out: str,
     results: str,
     metrics: tuple[str, ...],
@@ -93,7 +95,10 @@ def figure_command(
 ) -> None:
     """Draw curves of RESULTS for a paper: means over runs with bands, in the width of its column.
 
-    Bands are 95% intervals of the mean; for paper-regret and paper-violation, standard deviations over runs.
+    Bands are 95% intervals of the mean (Student's t), from three runs on; for paper-regret and paper-violation,
+    standard deviations over runs.
+
+    --profile draws the share of runs whose loss (the score in % of uniform play) is above each value.
 
     Agents have the colours of the page. Any two differ in dash or marker, also in greyscale. A curve that leaves the
     axes is cut off: a triangle marks where, and the panel says where it ends.
@@ -109,6 +114,13 @@ def figure_command(
     wide, names = None if width is None else inches(width), _listed_metrics(metrics)
     ends = _axis_ends(reaches, names)
     experiments = _read(results)
+    form = Print(wide, family=font, size=fontsize, log=log or "")
+    assert target is not None
+    if profile:
+        _refuse_with("--profile", metric=_is_given("metrics"), against=against is not None)
+        write_figure(_profiles(experiments, form, ends.get(""), given), target, exact=True)
+        console().print(Text(f"Picture: {target}"))
+        return
     grid = None if against is None else grid_over(experiments, against)
     shown = _chosen(experiments if grid is None else grid.experiments, **given)
     played = shown if grid is None else [member for e in shown for member in grid.environments(e)]
@@ -117,10 +129,35 @@ def figure_command(
         for name in names
         for row in (rows_of if grid is None else grid.rows)(measures(played, [name]), ends.get(name, ends.get("")))
     ]
-    assert target is not None
-    write_figure(panel_figure(shown, rows, Print(wide, family=font, size=fontsize, log=log or "")), target, exact=True)
+    write_figure(panel_figure(shown, rows, form), target, exact=True)
     _say_what_is_missing(played, names)
     console().print(Text(f"Picture: {target}"))
+
+
+def _profiles(experiments: list[Any], form: Any, reach: tuple[float, float] | None, given: dict[str, Any]) -> Any:
+    """Return the figure of the performance profiles of the chosen agents."""
+    from psconrl.report.aggregates import loss_table
+    from psconrl.report.panels import panel_figure
+    from psconrl.report.profile_panel import profile_panel
+
+    shown = _chosen(experiments, **given)
+    table = loss_table(experiments, shown)
+    for title in table.left_out:
+        console(stderr=True).print(Text(f"Left out: {title} does not play all environments"), soft_wrap=True)
+    together, row = profile_panel(table, shown, form.log, reach)
+    return panel_figure([together], [row], form)
+
+
+def _is_given(parameter: str) -> bool:
+    """Whether the command line has an option."""
+    return click.get_current_context().get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
+
+
+def _refuse_with(option: str, **others: bool) -> None:
+    """Raise an error if an option is given with one that it makes void."""
+    for other, given in others.items():
+        if given:
+            raise ConfigError(f"{option} shows the score over all environments; leave out --{other}")
 
 
 def _axis_ends(given: tuple[str, ...], metrics: list[str]) -> dict[str, tuple[float, float]]:
@@ -153,21 +190,42 @@ def _say_what_is_missing(shown: list[Any], metrics: list[str]) -> None:
 @click.command("table")
 @chosen
 @click.option("--format", "form", default="markdown", show_default=True, metavar="FORMAT", help="latex, markdown, csv.")
+@click.option("--compare", metavar="LABEL", help="Add differences from this agent, with p-values.")
+@click.option("--aggregate", is_flag=True, help="One row for each agent: interquartile mean over all environments.")
 @click.option("-o", "--out", metavar="FILE", help="The file to write. [default: print the table]")
-def table_command(form: str, out: str | None, results: str, metrics: tuple[str, ...], **given: Any) -> None:
+def table_command(
+    form: str,
+    compare: str | None,
+    aggregate: bool,
+    out: str | None,
+    results: str,
+    metrics: tuple[str, ...],
+    **given: Any,
+) -> None:
     """Tabulate final values of RESULTS for a paper: mean and 95% interval over runs, and the number of runs.
+
+    --compare adds the difference over runs with the same seed, its interval, and the p-value of a paired t-test,
+    corrected for all differences of the table. With --aggregate, it adds the probability that a run loses less than
+    one of that agent.
 
     paper-regret and paper-violation have the standard deviation over runs in place of the interval.
 
     LaTeX needs the package booktabs; CSV has a line for each number, not rounded, and the column spread says
     whether low and high are those of the interval or of the deviation.
     """
+    from psconrl.report.aggregate_table import aggregate_table
+    from psconrl.report.aggregates import loss_table
     from psconrl.report.metrics import measures
     from psconrl.report.print_table import print_table
 
-    shown, names = _chosen(_read(results), **given), _listed_metrics(metrics)
-    text = print_table(shown, measures(shown, names), form)
-    _say_what_is_missing(shown, names)
+    experiments, names = _read(results), _listed_metrics(metrics)
+    shown = _chosen(experiments, **given)
+    if aggregate:
+        _refuse_with("--aggregate", metric=_is_given("metrics"))
+        text = aggregate_table(loss_table(experiments, shown), form, compare)
+    else:
+        text = print_table(shown, measures(shown, names), form, compare)
+        _say_what_is_missing(shown, names)
     if out is None:
         console().print(Text(text.removesuffix("\n")), soft_wrap=True)
         return

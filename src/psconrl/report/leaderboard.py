@@ -5,11 +5,11 @@ price of each, but at least its range price. At the shadow prices alone, a perma
 gains, and nothing if its constraint does not bind. A loss is a score in percent of the score of
 uniform play, which makes environments comparable.
 
-Ranks are averages over environments. Their intervals come from resampling the runs, so they hold for these environments
-only. An agent is not significantly worse in an environment if a paired t-test at 5%, corrected for all tests of the
-board (Bonferroni), finds no difference from the agent with the least mean score. This need not mean that it is good: an
-agent that fails in some runs varies so much between runs that ten of them show little. With fewer than ten runs there
-is no test.
+Ranks are averages over environments. Their intervals come from draws of the mean scores from their t distributions, so
+they hold for these environments only. An agent is not significantly worse in an environment if a paired t-test at 5%,
+corrected for all tests of the board (Bonferroni), finds no difference from the agent with the least mean score. This
+need not mean that it is good: an agent that fails in some runs varies so much between runs that ten of them show
+little. With fewer than ten runs there is no test.
 
 A board may be in parts, groups of environments with standings of their own: those on which an agent was designed say
 less about it than those that its authors have not seen.
@@ -30,7 +30,15 @@ from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_of_score
 from psconrl.report.page_tables import TAIL, verdict
 from psconrl.report.priced_regret import AT_PRICES, USUAL_CHARGE, Charge, final_score, need_score, score
-from psconrl.report.statistics import MeanInterval, compare, interval, mean_interval, resample_weights
+from psconrl.report.statistics import (
+    INTERVAL_RUNS,
+    MEAN_DRAWS,
+    MeanInterval,
+    compare,
+    interval,
+    mean_interval,
+    mean_weights,
+)
 
 STRUCTURE_SUFFIX = " (structure known)"  # of environments in which some agents know all but the noise
 
@@ -187,10 +195,16 @@ def _places(experiment: Experiment, tests: int, charge: Charge) -> dict[str, Pla
 
 
 def _ranks(experiment: Experiment, charge: Charge) -> dict[str, Floats]:
-    """Return the rank of every agent by its mean score, then in every resample of the runs, (1 + resamples,)."""
+    """Return the rank of every agent by its mean score, then in every draw of the means, (1 + draws,).
+
+    With an agent of too few runs for an interval, the draws are nan.
+    """
     scores = [final_score(c, experiment.facts, charge) for c in experiment.curves.values()]
-    means = np.array([np.append(x.mean(), resample_weights(len(x)) @ x) for x in scores])
-    return dict(zip(experiment.curves, rankdata(means, axis=0), strict=True))
+    ranks = np.full((len(scores), 1 + MEAN_DRAWS), np.nan)
+    ranks[:, 0] = rankdata([x.mean() for x in scores])
+    if min(map(len, scores)) >= INTERVAL_RUNS:
+        ranks[:, 1:] = rankdata([mean_weights(len(x)) @ x for x in scores], axis=0)
+    return dict(zip(experiment.curves, ranks, strict=True))
 
 
 def _standing(

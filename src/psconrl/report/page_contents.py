@@ -45,7 +45,8 @@ CAVEATS = (
     "In a signed violation, earlier savings pay for later overspending. Strong violation adds up, round by round, the "
     "exact long-run excess of the policy being played over the limit, and nothing is ever paid back. The largest "
     "running excess is how far the run was over its budget at its worst moment.",
-    "Bands are 95% bootstrap intervals of the mean over runs; with fewer than ten runs they are too narrow.",
+    "Bands are 95% intervals of the mean over runs (Student's t), pointwise; fewer than three runs have none. They are "
+    "exact for normal values, and cover less if values are skewed.",
     "Runs with the same number have the same environment seed for all agents, so comparisons are paired.",
     "Growth exponents are fitted to the last decade of a run; finite horizons prove nothing about rates.",
 )

@@ -14,7 +14,7 @@ from psconrl.report.growth import growth_exponent
 from psconrl.report.metrics import UNKNOWN, Measure, available, metrics_of
 from psconrl.report.number_format import format_number
 from psconrl.report.priced_regret import final_score, has_score, score
-from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final
+from psconrl.report.statistics import FEW_RUNS, INTERVAL_RUNS, Comparison, compare, final, without_reason
 from psconrl.report.theory import check_theory
 
 # Number of lines of a traceback that are shown.
@@ -67,7 +67,8 @@ def _finals(experiment: Experiment, title: str, names: Sequence[str]) -> dict[st
         [curves.title, curves.runs, *(_cell(measure, experiment, curves) for measure in wanted)]
         for curves in experiment.curves.values()
     ]
-    note = "Mean and 95% interval over runs, after the last round."
+    reason = without_reason(c.runs for c in experiment.curves.values())
+    note = f"Mean and 95% interval (Student's t) over runs, after the last round. {reason}".rstrip()
     if any(NO_NUMBER in row for row in rows):
         note = f"{note} {UNKNOWN}"
     return {
@@ -88,8 +89,9 @@ def comparison_table(experiment: Experiment) -> dict[str, Any]:
     results = [compare(a, b, final_of) for a, b in combinations(experiment.curves.values(), 2)]
     return {
         "title": f"Pairwise comparison of final {what}",
-        "note": f"Difference over runs with the same environment seed, with its 95% interval. Verdicts: paired t-tests "
-        f"at 5%; p-values are corrected for the number of pairs ({len(results)}); none below {FEW_RUNS} runs.",
+        "note": "Difference over runs with the same environment seed, with its 95% interval (Student's t) from "
+        f"{INTERVAL_RUNS} runs on. Verdicts: paired t-tests at 5%; p-values are corrected for the number of pairs "
+        f"({len(results)}); none below {FEW_RUNS} runs.",
         "header": ["agents", "runs", "difference", "p", "verdict"],
         "rows": [
             [

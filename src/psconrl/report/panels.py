@@ -1,6 +1,6 @@
 """Figures for print: panels of curves, one for every experiment and measure, of an exact width.
 
-Curves are means over runs with 95% bootstrap bands, in the paper's metric with the standard deviation. A curve that
+Curves are means over runs with 95% bands (Student's t), in the paper's metric with the standard deviation. A curve that
 leaves the axes is cut off: a triangle in its colour marks where, and a note above the axes says where it ends. Texts
 are measured and wrapped, so that none is cut off at the border of the figure.
 """
@@ -24,6 +24,7 @@ from psconrl.report.curves import Experiment
 from psconrl.report.cut_curves import CutCurve, cut_curves, notes_on, reach_of
 from psconrl.report.panel_axes import mark_borders, plain, set_scales, thin_out_ticks, tidy
 from psconrl.report.panel_contents import Line, PlottedCurve, Row
+from psconrl.report.statistics import INTERVAL_RUNS, without_reason
 from psconrl.report.style import GREY
 from psconrl.report.typeface import POINTS_AN_INCH, Typeface, typeface_for
 
@@ -334,7 +335,10 @@ def _heading(experiment: Experiment, wide: float, letters: Typeface) -> str:
 
 
 def runs_of(experiment: Experiment) -> str:
-    """Return the number of runs that most agents have, then the exceptions, e.g. "50 runs; 10 of A and of B"."""
+    """Return the number of runs that most agents have, then the exceptions, e.g. "50 runs; 10 of A and of B".
+
+    If some have too few for an interval, it says so.
+    """
     counts = Counter(curves.runs for curves in experiment.curves.values())
     ((usual, _),) = counts.most_common(1)
     others = [
@@ -342,4 +346,7 @@ def runs_of(experiment: Experiment) -> str:
         for runs in sorted(counts, reverse=True)
         if runs != usual
     ]
-    return "; ".join([f"{usual} run{'s' if usual > 1 else ''}", *others])
+    shown = "; ".join([f"{usual} run{'s' if usual > 1 else ''}", *others])
+    if min(counts) >= INTERVAL_RUNS:
+        return shown
+    return f"{shown}: no interval" if len(counts) == 1 else f"{shown} ({without_reason(counts).rstrip('.')})"

@@ -1,6 +1,6 @@
 """The paper's figures in the paper's layout, from a results file.
 
-By default they show signed cumulative regret and violation, mean over runs with a 95% bootstrap band.
+By default they show signed cumulative regret and violation, mean over runs with a 95% band (Student's t).
 ``metric="paper"`` draws the paper's smoothed, one-sided curves instead, with the standard deviation over runs, only for
 comparison with its figures. Environments that do not fit into three columns continue below.
 """

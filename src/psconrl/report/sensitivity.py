@@ -12,7 +12,7 @@ from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.number_format import format_number
 from psconrl.report.priced_regret import final_score, need_score
-from psconrl.report.statistics import MeanInterval, interval, resample_weights
+from psconrl.report.statistics import INTERVAL_RUNS, MeanInterval, interval, mean_weights, without_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
         for label, curves in experiment.curves.items():
             if (setting := _setting(label)) is not None:
                 values = found.setdefault(setting[:2], {})
-                values.setdefault(setting[2], []).append(_resampled(curves, experiment.facts) / unit)
+                values.setdefault(setting[2], []).append(_drawn(curves, experiment.facts) / unit)
     return [
         Hyperparameter(label, option, tuple(sorted(values)), tuple(_estimate(values[x]) for x in sorted(values)))
         for (label, option), values in found.items()
@@ -82,12 +82,14 @@ def _setting(label: str) -> tuple[str, str, float] | None:
         return None
 
 
-def _resampled(curves: Curves, facts: Mapping[str, Any]) -> Floats:
-    """Return the mean score of the runs, then of every resample of them."""
+def _drawn(curves: Curves, facts: Mapping[str, Any]) -> Floats:
+    """Return the mean score of the runs, then its draws; the mean alone if there are too few runs."""
     scores = final_score(curves, facts)
-    return np.append(scores.mean(), resample_weights(len(scores)) @ scores)
+    return np.append(scores.mean(), mean_weights(len(scores)) @ scores if len(scores) >= INTERVAL_RUNS else [])
 
 
 def _estimate(of_environments: list[Floats]) -> MeanInterval:
+    if min(len(drawn) for drawn in of_environments) == 1:
+        return without_interval(float(np.mean([drawn[0] for drawn in of_environments])))
     means = np.mean(of_environments, axis=0)
     return MeanInterval(means[0], *interval(means[1:]))
