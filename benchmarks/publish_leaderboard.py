@@ -19,7 +19,7 @@ from psconrl.experiment.board_protocol import REFERENCE, board_groups, board_pla
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import titles_of
-from psconrl.report.board_page import CHARGES, ranking_changes, read_folder
+from psconrl.report.board_page import CHARGES, ranking_changes, submissions_by_title
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
@@ -94,7 +94,7 @@ def submit(experiments: Sequence[Experiment]) -> None:
 
 def board_of_docs() -> list[Experiment]:
     """Return the environments with the runs of all submissions in docs."""
-    found = merged_experiments({each.name: each for each in read_folder(SUBMISSIONS).values()})
+    found = merged_experiments({each.name: each for each in submissions_by_title(SUBMISSIONS).values()})
     titles = titles_of({label for e in found for label in e.curves})
     return [replace(e, curves={x: replace(c, title=titles[x]) for x, c in e.curves.items()}) for e in found]
 

@@ -33,7 +33,7 @@ from psconrl.experiment.trajectories import read_trajectories
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.learning.runtime.persistence import read_saved
 from psconrl.report import page_contents
-from psconrl.report.board_page import read_folder, write_board
+from psconrl.report.board_page import board_contents, submissions_by_title, write_board
 from psconrl.report.export import export_tables
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.source import Source
@@ -369,7 +369,7 @@ def seal_submission(content):
 
 
 def board(path):
-    write_board(read_folder(path.parent), path.parent / "board.html")
+    write_board(board_contents(submissions_by_title(path.parent)), path.parent / "board.html")
 
 
 def numbers_of_model(path):

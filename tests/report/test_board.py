@@ -3,19 +3,18 @@
 import dataclasses
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
 
-from psconrl.cli import main
+from boards import MINE, TINY
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment import board_protocol
 from psconrl.experiment.board_protocol import board_plays, find_entry, protocol_digest, tuning_plays
 from psconrl.experiment.spec import EnvironmentGroup
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
-from psconrl.report.board_page import CHARGES, board_contents, ranking_changes, read_folder
+from psconrl.report.board_page import CHARGES, board_contents, ranking_changes, submissions_by_title
 from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_of_score
 from psconrl.report.leaderboard import leaderboards
@@ -23,70 +22,6 @@ from psconrl.report.submission import SubmittedRun, differences, merged_experime
 from psconrl.report.submission_checksums import changed_in, with_checksums
 from psconrl.report.submission_file import read_submission, write_submission
 from reports import EVIL, made_up_submission
-
-TINY = """
-name = "Leaderboard"
-seed = 5
-replicates = 2
-[agents.psconrl]
-setting = "ours"
-[agents.uniform]
-[experiments.chain]
-costs = ["known", "noisy"]
-horizon = 320
-[experiments.queue]
-agents = ["psconrl", "uniform"]
-costs = ["known", "noisy"]
-horizon = 320
-quick = { horizon = 160, replicates = 1, agents = ["uniform"] }
-"""
-# The least action with a probability of its own: quick, deterministic given the seed, and refuses two constraints.
-MINE = """
-import numpy as np
-from psconrl import Episode
-
-class Mine:
-    title = "Mine, mixed"
-    def __init__(self, n_states, n_actions, thresholds, costs=None, seed=None, least=0.5):
-        if len(thresholds) > 1:
-            raise ValueError("one constraint only")
-        self.policy = np.full((n_states, n_actions), (1 - least) / n_actions)
-        self.policy[:, 0] += least
-    def begin(self, state):
-        return Episode(self.policy, max_steps=40)
-    def end(self, record):
-        pass
-"""
-
-
-@pytest.fixture
-def tiny(tmp_path, monkeypatch, no_processes):
-    """A folder with ``mine.py``, and a board of two environments."""
-    texts = {"leaderboard": TINY, "sensitivity": TINY.replace("seed = 5", "seed = 6")}
-    for module in ("experiment.board_protocol", "report.submission_file"):
-        monkeypatch.setattr(f"psconrl.{module}.shipped_spec", lambda name: parse_spec(texts[name]))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", list(sys.path))
-    (tmp_path / "mine.py").write_text(MINE)
-    yield
-    for name in ("mine", "two", "none", "broken", "blind", "picky"):
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def board(capsys):
-    """Run a command ``psconrl board``, and return its exit code and what it printed."""
-
-    def run(*arguments):
-        try:
-            main(["board", *arguments])
-            code = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        printed = capsys.readouterr()
-        return code, " ".join((printed.out + printed.err).split())
-
-    return run
 
 
 @pytest.mark.usefixtures("tiny")
@@ -245,7 +180,7 @@ def test_the_page_has_all_submissions_of_a_folder(board, tmp_path):
     write_submission(dataclasses.replace(first, title="uniform"), folder / "again.json")
     code, printed = board("page", "all", "-o", "board.html")
     assert (code, "Page: board.html" in printed) == (0, True)
-    contents = board_contents(read_folder(folder))
+    contents = board_contents(submissions_by_title(folder))
     assert contents["quick"]
     known = contents["boards"][0]["Costs known"]
     assert {row["agent"]: row["environments"] for row in known["standings"]} == {
@@ -361,7 +296,7 @@ def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
         (["check", "none.json"], "none.json: no such file"),
         (["check", "."], "has no submissions"),
         (["check", "mine.py"], "mine.py: is not JSON"),
-        (["page", "none"], "none: no such folder"),
+        (["page", "none"], "none: no such file or folder"),
         (["page", "."], "has no submissions"),
     ],
 )

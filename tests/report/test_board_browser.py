@@ -1,9 +1,12 @@
 """The board of submissions in a real browser: it sorts, filters, shows one environment, and executes no input."""
 
+import dataclasses
+
 import pytest
 
 from psconrl.experiment.spec import EnvironmentGroup
-from psconrl.report.board_page import write_board
+from psconrl.report.board_page import board_contents, write_board
+from psconrl.report.quick_board import write_quick_board
 from reports import EVIL, made_up_submission
 
 pytestmark = pytest.mark.browser
@@ -22,7 +25,7 @@ GROUPS = tuple(EnvironmentGroup(f"only {name}", EVIL, (name,)) for name in ("cha
 @pytest.fixture
 def page(browser, tmp_path, monkeypatch):
     monkeypatch.setattr("psconrl.report.board_page.board_groups", lambda: GROUPS)
-    write_board(AGENTS, tmp_path / "board.html")
+    write_board(board_contents(AGENTS), tmp_path / "board.html")
     browser.get_log("browser")
     browser.get((tmp_path / "board.html").as_uri())
     assert browser.get_log("browser") == []
@@ -102,3 +105,19 @@ def test_it_says_whether_the_ranking_depends_on_the_charge(page):
     assert lines[2].startswith("Costs noisy: the ranking is the same at every price factor of 1.5, 2, 4.")
     assert texts(page, ".origin summary") == list(AGENTS)
     assert texts(page, ".origin pre") == ["class Mine: ..."] * 3
+
+
+def test_submitted_rows_are_marked_among_those_of_built_in_agents(browser, tmp_path, monkeypatch):
+    path = tmp_path / "shipped.json.gz"
+    monkeypatch.setattr("psconrl.report.quick_board.QUICK_BOARD", path)
+    submitted = made_up_submission({"chain": (29.0, 0.0)})
+    quick = dataclasses.replace(submitted, protocol=submitted.protocol | {"quick": True})
+    write_quick_board([dataclasses.replace(quick, name="psconrl", title=EVIL)], path)
+    write_board(board_contents({"Mine": quick}), tmp_path / "board.html")
+    browser.get((tmp_path / "board.html").as_uri())
+    assert set(agents(browser)) == {"Mine", EVIL, "uniform"}
+    assert texts(browser, "tr.own td:first-child") == ["Mine", "Mine"]
+    assert texts(browser, ".meta") == ["Submissions: 1, and uniform play; short runs (--quick), which do not count"]
+    (remark,) = texts(browser, ".remark")
+    assert remark.startswith("Compared with the quick runs of 1 built-in agents")
+    assert remark.endswith("Submitted rows are shaded.")

@@ -14,9 +14,10 @@ from psconrl.errors import ConfigError
 from psconrl.experiment.board_protocol import REFERENCE, board_groups
 from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
-from psconrl.report.leaderboard import Board, BoardPart, Losses, Standing, leaderboards, short
+from psconrl.report.leaderboard import Board, BoardPart, Losses, Standing, leaderboards, positions_by_label, short
 from psconrl.report.page import as_json, fill_page
 from psconrl.report.priced_regret import USUAL_CHARGE, Charge
+from psconrl.report.quick_board import with_built_in
 from psconrl.report.statistics import MeanInterval
 from psconrl.report.submission import Submission, merged_experiments
 from psconrl.report.submission_file import read_submission
@@ -26,24 +27,25 @@ STYLES_OF_BOARD, SCRIPTS_OF_BOARD = ("page.css", "board.css"), ("dom.js", "board
 COLUMNS = ("loss", "tail", "worst_run", "overspent", "worst", "strong", "growth", "seconds")
 
 
-def submissions_in(folder: Path) -> list[Path]:
-    """Return the submissions of a folder, its .json files."""
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder")
-    paths = sorted(folder.glob("*.json"))
+def submissions_in(path: Path) -> list[Path]:
+    """Return a submission, or those of a folder, its .json files."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise ConfigError(f"{path}: no such file or folder")
+    paths = sorted(path.glob("*.json"))
     if not paths:
-        raise ConfigError(f"{folder}: has no submissions, which are .json files")
+        raise ConfigError(f"{path}: has no submissions, which are .json files")
     return paths
 
 
-def read_folder(folder: Path) -> dict[str, Submission]:
-    """Read all submissions of a folder, the .json files, by titles that differ."""
-    paths = submissions_in(folder)
-    read = {path: read_submission(path) for path in paths}
+def submissions_by_title(path: Path) -> dict[str, Submission]:
+    """Read a submission, or all of a folder, by titles that differ."""
+    read = {file: read_submission(file) for file in submissions_in(path)}
     titles = [title_of(REFERENCE), *(each.title for each in read.values())]
     return {
-        each.title if titles.count(each.title) == 1 else f"{each.title} ({path.stem})": each
-        for path, each in read.items()
+        each.title if titles.count(each.title) == 1 else f"{each.title} ({file.stem})": each
+        for file, each in read.items()
     }
 
 
@@ -85,12 +87,15 @@ def _dependence(kind: str, what: str, usual_value: float, boards: Mapping[float,
 
 
 def board_contents(submissions: Mapping[str, Submission]) -> dict[str, Any]:
-    """Return all that the page shows, as plain data."""
+    """Return all that the page shows, as plain data; quick submissions are compared with the built-in agents."""
+    submissions, own, remark = with_built_in(submissions)
     experiments = merged_experiments(submissions)
     boards = {charge: leaderboards(experiments, charge, board_groups()) for charge in CHARGES}
     return {
         "title": "Leaderboard",
         "quick": any(each.protocol["quick"] for each in submissions.values()),
+        "own": own,
+        "remark": remark,
         "charges": [asdict(charge) for charge in CHARGES],  # the usual one first
         "changes": ranking_changes(boards),
         "boards": [{kind: _board(board) for kind, board in found.items()} for found in boards.values()],
@@ -98,26 +103,20 @@ def board_contents(submissions: Mapping[str, Submission]) -> dict[str, Any]:
     }
 
 
-def render_board(submissions: Mapping[str, Submission]) -> str:
-    """Return the page as text."""
-    return fill_page("Leaderboard", STYLES_OF_BOARD, SCRIPTS_OF_BOARD, as_json(board_contents(submissions)))
+def render_board(contents: Mapping[str, Any]) -> str:
+    """Return the page of a board's contents as text."""
+    return fill_page("Leaderboard", STYLES_OF_BOARD, SCRIPTS_OF_BOARD, as_json(contents))
 
 
-def write_board(submissions: Mapping[str, Submission], path: Path) -> None:
-    """Write the page to a file atomically."""
-    page = render_board(submissions).encode()
+def write_board(contents: Mapping[str, Any], path: Path) -> None:
+    """Write the page of a board's contents to a file atomically."""
+    page = render_board(contents).encode()
     write_atomically(path, lambda f: f.write(page), ConfigError)
-
-
-def _positions(board: Board | BoardPart) -> dict[str, int]:
-    """Return the position of every agent; agents with the same mean rank share it."""
-    ranks = {standing.label: float(standing.rank.mean) for standing in board.standings}
-    return {label: 1 + sum(other < rank for other in ranks.values()) for label, rank in ranks.items()}
 
 
 def _moves(usual: Board, other: Board) -> list[str]:
     """Return the agents whose position differs, with both positions."""
-    expected, positions = _positions(usual), _positions(other)
+    expected, positions = positions_by_label(usual), positions_by_label(other)
     moved = [standing for standing in other.standings if positions[standing.label] != expected[standing.label]]
     return [f"{standing.title} {expected[standing.label]} → {positions[standing.label]}" for standing in moved]
 
@@ -153,7 +152,7 @@ def _board(board: Board) -> dict[str, Any]:
 
 
 def _standings(board: Board | BoardPart) -> list[dict[str, Any]]:
-    positions = _positions(board)
+    positions = positions_by_label(board)
     return [_standing(standing, positions[standing.label]) for standing in board.standings]
 
 

@@ -105,6 +105,12 @@ def short(environment: str) -> str:
     return environment.partition(" (")[0]
 
 
+def positions_by_label(board: Board | BoardPart) -> dict[str, int]:
+    """Return the position of every agent; agents with the same mean rank share it."""
+    ranks = {standing.label: float(standing.rank.mean) for standing in board.standings}
+    return {label: 1 + sum(other < rank for other in ranks.values()) for label, rank in ranks.items()}
+
+
 def leaderboards(
     experiments: Sequence[Experiment], charge: Charge = USUAL_CHARGE, groups: Sequence[EnvironmentGroup] = ()
 ) -> dict[str, Board]:

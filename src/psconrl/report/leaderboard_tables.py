@@ -7,7 +7,7 @@ import numpy as np
 
 from psconrl.escaping import markdown_text
 from psconrl.experiment.spec import WHOLE_TITLE
-from psconrl.report.leaderboard import Board, Standing, short
+from psconrl.report.leaderboard import Board, Standing, positions_by_label, short
 from psconrl.report.number_format import format_number
 from psconrl.report.print_table import Bold, markdown_table
 from psconrl.report.statistics import FEW_RUNS
@@ -89,6 +89,19 @@ def entry_table(label: str, boards: Mapping[str, Board]) -> dict[str, Any]:
             for name, s in standings.items()
         ],
     }
+
+
+def positions_of(label: str, boards: Mapping[str, Board]) -> list[str]:
+    """Return a line for every board that an agent is on: its position and its loss."""
+    lines = []
+    for name, board in boards.items():
+        positions = positions_by_label(board)
+        lines += [
+            f"{name}: {s.title} is number {positions[label]} of {len(positions)}, with a loss of {_two_digits(s.loss)}%"
+            for s in board.standings
+            if s.label == label
+        ]
+    return lines
 
 
 def environments_tables(board: Board) -> list[dict[str, Any]]:

@@ -59,6 +59,9 @@ function sortable(which, key, name, hint, redraw) {
 }
 
 const settings = Object.fromEntries(report.submissions.map((each) => [each.agent, each.setting]));
+/* The user's submissions among the built-in agents. */
+const own = new Set(report.own);
+const rowClass = (agent) => (own.has(agent) ? "own" : null);
 const matches = (agent) => agent.toLowerCase().includes(chosen.agent.trim().toLowerCase());
 const board = () => report.boards[chosen.charge][chosen.kind];
 /* The part that is chosen in place of an environment. */
@@ -84,7 +87,7 @@ function standings() {
     const cells = COLUMNS.map(([key]) => el("td", {}, shown(numbers[key])));
     return {
       keys: { ...numbers, agent: row.agent, position: mean(row.rank) },
-      node: el("tr", {}, el("td", { title: settings[row.agent] }, row.agent), ...start, ...cells),
+      node: el("tr", { class: rowClass(row.agent) }, el("td", { title: settings[row.agent] }, row.agent), ...start, ...cells),
     };
   });
   const columns = [["agent", "agent", "Name of the agent"], ...heads, ...COLUMNS];
@@ -102,7 +105,7 @@ function matrix() {
       place ? shown(place.loss) : "–"));
     return {
       keys: { ...keys, agent: row.agent, position: mean(row.rank) },
-      node: el("tr", {}, el("td", {}, row.agent), ...cells),
+      node: el("tr", { class: rowClass(row.agent) }, el("td", {}, row.agent), ...cells),
     };
   });
   const columns = environments.map(({ name, short }) => [name, short, `Loss in ${name}`]);
@@ -185,8 +188,9 @@ const search = el("input", {
   },
 });
 document.getElementById("head").append(el("h1", {}, report.title),
-  el("p", { class: "meta" }, `Submissions: ${report.submissions.length}, and uniform play`
-    + (report.quick ? "; short runs (--quick), which do not count" : "")));
+  el("p", { class: "meta" }, `Submissions: ${own.size || report.submissions.length}, and uniform play`
+    + (report.quick ? "; short runs (--quick), which do not count" : "")),
+  ...(report.remark ? [el("p", { class: "remark" }, report.remark + (own.size ? " Submitted rows are shaded." : ""))] : []));
 document.getElementById("main").append(
   el("details", { class: "robust" },
     el("summary", {}, "How the ranking depends on the charge for violations"),
