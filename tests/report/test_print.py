@@ -252,11 +252,11 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
 
 def test_the_runs_of_every_agent_are_stated(experiments):
     rover, box, _ = experiments
-    assert runs_of(rover) == "3 runs; 2 of C-UCRL"
+    assert runs_of(rover) == "3 runs; 2 of C-UCRL (2 runs: no interval)"
     assert runs_of(box) == "3 runs"
     figure = panel_figure([rover, box], rows_of(measures([rover, box], ["regret"])))
     titles = [" ".join(axes.get_title().split()) for axes in figure.axes]
-    assert titles == ["marsrover-4x4 3 runs; 2 of C-UCRL", "box 3 runs"]
+    assert titles == ["marsrover-4x4 3 runs; 2 of C-UCRL (2 runs: no interval)", "box 3 runs"]
 
 
 @pytest.mark.parametrize(("width", "shape"), [(3.25, (4, 1)), (2.0, (4, 1)), (7.0, (2, 2)), (None, (2, 2))])
