@@ -170,6 +170,8 @@ def test_profiles_are_drawn_for_every_agent():
     lines = {line.get_label(): line for line in axes.lines}
     assert set(lines) >= {"A", "B", "UNIFORM"}
     assert lines["A"].get_ydata()[[0, -1]].tolist() == [1.0, 0.0]
+    x, y = lines["UNIFORM"].get_data()
+    np.testing.assert_array_equal(y, [1.0 if tau < 100 else 0.0 for tau in x])  # all runs at 100: an upright step
     _, row = profile_panel(table, experiments, "x")
     assert row.curves(experiments[0])[0].x.min() > 0
 

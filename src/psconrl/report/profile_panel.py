@@ -1,6 +1,5 @@
 """The performance profiles of agents as a panel of a figure (Agarwal et al. 2021)."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ from psconrl.report.aggregates import LossTable, performance_profile
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.panel_contents import PlottedCurve, Reach, Row
 
-PROFILE_POINTS = 300  # values of tau, at most
+PROFILE_STEPS = 150  # of a profile, at most
 PROFILE_REACH = (-0.03, 1.03)
 
 
@@ -36,12 +35,10 @@ def profile_panel(
 
 
 def _taus(losses: Floats, positive: bool) -> Floats:
-    """Return values of tau that are spread as the losses are, from just below the least to the largest."""
+    """Return values of tau that are spread as the losses are: losses, and just below each, so that steps are upright."""
     if positive:
         losses = losses[losses > 0]
         if not losses.size:
             raise ConfigError("--log x: no loss is positive")
-    least = float(losses.min())
-    ends = least * 0.99 if least > 0 else math.nextafter(least, -math.inf)
-    quantiles = np.quantile(losses, np.linspace(0.0, 1.0, PROFILE_POINTS), method="nearest")
-    return np.unique(np.append(quantiles, ends))
+    steps = np.quantile(losses, np.linspace(0.0, 1.0, PROFILE_STEPS), method="nearest")
+    return np.unique(np.append(steps, np.nextafter(steps, -np.inf)))
