@@ -35,7 +35,7 @@ def profile_panel(
 
 
 def _taus(losses: Floats, positive: bool) -> Floats:
-    """Return values of tau that are spread as the losses are: losses, and just below each, so that steps are upright."""
+    """Return values of tau spread as the losses are: losses, and just below each, so that steps are upright."""
     if positive:
         losses = losses[losses > 0]
         if not losses.size:
