@@ -165,8 +165,8 @@ CLASSES: dict[str, type[Agent]] = {recipe.cls.name: recipe.cls for recipe in TAB
 VARIANTS = {
     "resampling-psconrl": "PSConRL, resampling",
     "resampling-cmdp-psrl": "CMDP-PSRL, resampling",
-    "psconrl-covered": "PSConRL, covered by theory",
-    "psconrl-same-prior": "PSConRL, covered by theory, same prior",
+    "psconrl-covered": "PSConRL, closest to the proof",
+    "psconrl-same-prior": "PSConRL, closest to the proof, same prior",
     "triple-qa-each": "Triple-QA, separate hats",
     "c-ucrl-safe": "C-UCRL, safe baseline",
 }
