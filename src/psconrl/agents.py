@@ -22,6 +22,7 @@ from psconrl.learning.agents.psconrl_2023 import PSConRL2023
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
+from psconrl.learning.agents.tilted import TiltedOptimism
 from psconrl.learning.agents.triple_qa import TripleQA
 from psconrl.learning.agents.tsde import TSDE
 from psconrl.learning.agents.uc_curl import UCCURL
@@ -129,6 +130,7 @@ __all__ = [
     "Structured",
     "Tied",
     "Tightened",
+    "TiltedOptimism",
     "TripleQA",
     "Unconstrained",
     "Uniform",

@@ -31,7 +31,7 @@ MODELS = {
 }
 
 
-ONE_LIMIT = ("sa-cvi-ucb",)  # agents for one limit
+ONE_LIMIT = ("sa-cvi-ucb", "tilted")  # agents for one limit
 
 
 def model_for(name, kind):
@@ -282,6 +282,7 @@ def test_all_learners_accept_the_best_reward():
         "pdnac",
         "ucrl2",
         "pmevi-dt",
+        "tilted",
     }
 
 

@@ -34,6 +34,7 @@ AGENT_REFERENCES: dict[str, tuple[str, ...]] = {
     "c-ucrl": ("zheng2020constrained",),
     "safe": ("psconrl", "liu2021learning", "bura2022dope"),
     "ucrl-cmdp": ("singh2020learning",),
+    "tilted": ("psconrl", "cheung2019exploration", "chen2022learning", "singh2020learning"),
     "fha": _FINITE,
     "span-fha": _FINITE,
     "sa-cvi-ucb": ("yu2026augmented",),

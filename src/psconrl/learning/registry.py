@@ -30,6 +30,7 @@ from psconrl.learning.agents.psconrl_2023 import PSConRL2023
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
+from psconrl.learning.agents.tilted import TiltedOptimism
 from psconrl.learning.agents.triple_qa import TripleQA
 from psconrl.learning.agents.tsde import TSDE
 from psconrl.learning.agents.uc_curl import UCCURL
@@ -117,6 +118,10 @@ TABLE = (
         "safe", SafeStart, "safe start", "plays only policies certified to keep the limits, starting from a known one",
     ),
     Recipe("ucrl-cmdp", UCRLCMDP, "UCRL-CMDP", "best policy in the best model of a confidence box", needs_horizon=True),
+    Recipe(
+        "tilted", TiltedOptimism, "tilted optimism",
+        "one optimistic plan per episode, at a price that is tilted by the violation; one limit", needs_horizon=True,
+    ),
     Recipe("fha", FHA, "FHA", "finite-horizon approximation with optimism", needs_horizon=True),
     Recipe(
         "span-fha", SpanFHA, "SpanFHA", "FHA with span constraints: at most 4 states, approximate",

@@ -63,6 +63,7 @@ LOOKS = {
     "c-ucrl": Look(BLACK, LONG),
     "safe": Look(SKY, LONG_SHORT, "D"),
     "ucrl-cmdp": Look(GREY, SHORT, "D"),
+    "tilted": Look(OLIVE, SHORT, "s"),
     "fha": Look(OLIVE, LONG_SHORT, "*"),
     "span-fha": Look(OLIVE, SOLID, "s"),
     "sa-cvi-ucb": Look(GREEN, SOLID, "^"),
