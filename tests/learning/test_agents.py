@@ -31,7 +31,7 @@ MODELS = {
 }
 
 
-ONE_LIMIT = ("sa-cvi-ucb", "tilted")  # agents for one limit
+ONE_LIMIT = ("sa-cvi-ucb", "tilted", "psconrl-account")  # agents for one limit
 
 
 def model_for(name, kind):
@@ -187,6 +187,7 @@ MAY_BE_NONE = (
     "optimistic_cost",
     "coef",
     "H",
+    "W",
     "baseline",
     "belief",
     "schedule",

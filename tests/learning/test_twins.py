@@ -56,9 +56,9 @@ MODELS = {
     "garnet": {"states": 8, "seed": 3},
 }
 IGNORING = ("tsde", "ucrl2", "pmevi-dt", "uniform")
-PRICING = ("lagrangian", "lagrangian-published", "pd-lscvi-ucb", "pd-lsvi-ucb", "po-cmdp")
+PRICING = ("lagrangian", "lagrangian-published", "lagrangian-theorem", "pd-lscvi-ucb", "pd-lsvi-ucb", "po-cmdp")
 EXACT = (*IGNORING, *PRICING, "triple-qa")
-ONE_LIMIT = ("sa-cvi-ucb", "tilted")
+ONE_LIMIT = ("sa-cvi-ucb", "tilted", "psconrl-account")
 # SpanFHA takes too long.
 PLANNING = tuple(name for name in RECIPES if name not in (*EXACT, *ONE_LIMIT, "span-fha"))
 DEAR = ("safe", "ucrl-cmdp", "uc-curl", "fha")  # a run takes up to a second

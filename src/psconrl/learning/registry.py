@@ -20,6 +20,7 @@ from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.lagrangian_published import PublishedLagrangian
+from psconrl.learning.agents.lagrangian_theorem import TheoremLagrangian
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
@@ -27,6 +28,7 @@ from psconrl.learning.agents.pmevi_dt import PMEVIDT
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.psconrl_2023 import PSConRL2023
+from psconrl.learning.agents.psconrl_account import PSConRLAccount
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
@@ -102,6 +104,10 @@ TABLE = (
         learns_costs=True,
     ),
     Recipe(
+        "psconrl-account", PSConRLAccount, "PSConRL (account)",
+        "posterior sampling, plans over state and running violation; one limit", needs_horizon=True,
+    ),
+    Recipe(
         "cmdp-psrl", PSConRL, "CMDP-PSRL",
         "posterior sampling that ignores the limits while a sample is infeasible (ergodic)",
         parts={"belief": Dirichlet(), **PLAIN, "schedule": Doubling(), "fallback": Unconstrained()},
@@ -148,6 +154,10 @@ TABLE = (
     Recipe(
         "lagrangian-published", PublishedLagrangian, "Lagrangian PSRL (authors' code)",
         "as in the authors' published code: a constant step on the average excess of an episode", learns_costs=True,
+    ),
+    Recipe(
+        "lagrangian-theorem", TheoremLagrangian, "Lagrangian PSRL (theorem)",
+        "posterior sampling, multipliers by projected gradient, short episodes; regret T^(2/3) is proven",
     ),
     Recipe(
         "triple-qa", TripleQA, "Triple-QA", "model-free: optimistic Q-learning with virtual queues",
