@@ -14,12 +14,9 @@ from typing import Any
 
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.checks import check_jobs
-from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
+from psconrl.experiment.environment_record import environment_record, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure, model_of
-from psconrl.experiment.own_metrics import measure_runs
-from psconrl.experiment.own_titles import TITLES, own_titles
-from psconrl.experiment.provenance import notes_of, on_this_machine
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
@@ -85,9 +82,7 @@ def run_sweep(
         }
         known_title = "".join(text for (text,) in store.query("SELECT value FROM meta WHERE key = 'title'"))
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
-        titles = {f"{TITLES}{name}": own_titles([j for j in jobs if j.experiment == name]) for name in names}
-        noted = {key: json.dumps(value) for key, value in (orders | planned | titles).items()}
-        store.note({"title": named} | noted | notes_of(jobs))
+        store.note({"title": named} | {key: json.dumps(value) for key, value in (orders | planned).items()})
         outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)
@@ -115,8 +110,6 @@ def run_sweep(
             stop.check()  # a Ctrl-C at the last moment still stops what would come next
         except KeyboardInterrupt:
             outcome.interrupted = True
-        if isinstance(jobs, Jobs):
-            measure_runs(store, jobs.metrics, names)
         outcome.seconds = time.perf_counter() - began
     if outcome.interrupted:
         raise Interrupted(outcome=outcome)
@@ -134,7 +127,7 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
         stop.check()
         models = {job.model_key: job for job in jobs if job.experiment == name}
         key = [list(model) for model in models]
-        if name in known and known[name][1].get("key") == key and is_complete(known[name][1]):
+        if name in known and known[name][1].get("key") == key:
             continue
         position = known[name][0] if name in known else next(following)
         job = next(iter(models.values()))
@@ -226,7 +219,7 @@ def _run_alone(job: Job, factory: ExecutorFactory, stop: StopRequest) -> Result:
 def _submit(executor: Executor, job: Job, finished: Finished) -> Future[Result]:
     """Submit a job; its future is put into the queue when it has finished or is cancelled."""
     try:
-        future = executor.submit(on_this_machine, job, execute)
+        future = executor.submit(execute, job)
     except BrokenProcessPool:
         raise
     except RuntimeError as error:

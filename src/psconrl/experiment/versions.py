@@ -24,7 +24,6 @@ PARTS = (
     "simulation",
     "experiment/job.py",
     "experiment/prior_knowledge.py",
-    "experiment/true_constants.py",
 )
 
 

@@ -19,7 +19,6 @@ uniformly, as their later code does.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -33,7 +32,6 @@ from psconrl.learning.posterior.cost_beliefs import CostBelief, PublishedMeans
 from psconrl.learning.posterior.transition_beliefs import Belief, FlooredCounts
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
 from psconrl.markov.chain import chain_of
 from psconrl.model.transition import Transition
@@ -74,19 +72,16 @@ class PSConRL2023(Sampler):
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy, uniform where that policy has no long-run frequency."""
-        P, costs = self._draw(), self._episode_costs()
-        basis = EpisodePlan(P, costs, self.thresholds)
+        P = self._draw()
         max_steps, caps = self.schedule.caps(self.counts)
         kind = "uniform"
         try:
-            choice = self.planner.optimal(P, costs, self.thresholds, state)
+            choice = self.planner.optimal(P, self._episode_costs(), self.thresholds, state)
             if choice is not None:
-                basis = replace(basis, prices=choice.prices, policy=choice.policy)
-                policy = uniform_where_absent(P, choice.policy)
-                return Episode(policy, max_steps, caps, value=choice.value, plan=basis)
+                return Episode(uniform_where_absent(P, choice.policy), max_steps, caps, value=choice.value)
         except SolverError:  # the sample cannot be solved in floating point
             kind = "unsettled"
-        return replace(Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind), plan=basis)
+        return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind)
 
 
 def uniform_where_absent(P: Transition, policy: Floats) -> Floats:
