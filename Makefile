@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce style test test-all test-slow test-exact test-forgeries test-files test-sanitized test-lowest test-environments test-aarch64 coverage mutants bench docs check-board dist format constraints clean
+.PHONY: help reproduce style test test-all test-slow test-exact test-forgeries test-files test-sanitized test-lowest test-environments test-aarch64 coverage mutants bench docs check-board quick-board dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form: results/quick/"
@@ -42,6 +42,7 @@ help:
 	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs           the documentation site: site/index.html"
 	@echo "make check-board    repeat a random tenth of the runs on the leaderboard: SHARE=0.1"
+	@echo "make quick-board    run the leaderboard's short protocol, and write the quick submissions that the package ships"
 	@echo "make dist           wheel and sdist in dist/, checked, and tested in a bare environment"
 	@echo "make format         format the code with ruff"
 	@echo "make constraints    write the versions in use to constraints.txt"
@@ -168,10 +169,17 @@ docs: $(READY)
 	$(BIN)/zensical build --strict --clean
 	$(BIN)/psconrl board page docs/submissions --out site/board.html
 
-# Repeats some runs of every agent on the leaderboard, other ones at every call, and compares them to the last bit.
+# Repeats some runs of every agent on the leaderboard, other ones at every call, and compares them to the last bit; then
+# some of the quick runs that the package ships.
 SHARE ?= 0.1
+QUICK_SHARE ?= 0.01
 check-board: $(READY)
 	$(BIN)/psconrl board check docs/submissions --share $(SHARE)
+	$(BIN)/psconrl board check --share $(QUICK_SHARE)
+
+# The short runs of all agents of the board, with which quick submissions are compared.
+quick-board: $(READY)
+	$(BIN)/python benchmarks/publish_quick_board.py
 
 # To publish, as the owner of the name: $(DIST)/$(SCRIPTS)/twine upload dist/*
 dist: $(DIST)/.ready

@@ -48,7 +48,7 @@ def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 4
     figure = Figure(figsize=(7.6, 4.4))
     axes = figure.subplots()
-    styles = {case: nth_look(k).line for k, case in enumerate(CASES)}
+    styles = {case: nth_look(k).marked_line | {"markevery": 0.15} for k, case in enumerate(CASES)}
     with ProcessPoolExecutor(2) as pool:
         for case in CASES:
             found = list(pool.map(one, [(case, seed) for seed in range(runs)]))
@@ -58,7 +58,7 @@ def main() -> None:
             axes.plot([], [], label=case, **styles[case])
     axes.set(xlabel="round", ylabel="regret", title=f"Box with and without what cannot be reached, {runs} runs each")
     axes.set_yscale("log")
-    axes.legend(fontsize=6.5)
+    axes.legend(fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
     axes.grid(alpha=0.3, lw=0.4)
     figure.savefig(OUT, dpi=100, bbox_inches="tight")
 

@@ -78,7 +78,7 @@ def main() -> None:
     for name, figure in figures.items():
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
     parts = [
-        f"# Tables\n\n{runs:,} runs, {hours:.2f} hours of computing. Means with 95% bootstrap intervals over runs. "
+        f"# Tables\n\n{runs:,} runs, {hours:.2f} hours of computing. Means with 95% intervals (Student's t) over runs. "
         "Agents learn the costs, as in the paper, where the heading says so; elsewhere they know them.\n"
     ]
     for experiment in [experiments["counterexample"], *tables]:

@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from psconrl.experiment.board_protocol import REFERENCE, board_groups, board_plays, find_entry
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import titles_of
-from psconrl.report.board_page import PRICE_FACTORS, ranking_changes, read_folder
+from psconrl.report.board_page import CHARGES, ranking_changes, submissions_by_title
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
@@ -25,7 +27,7 @@ from psconrl.report.leaderboard_tables import markdown_page, overall_tables
 from psconrl.report.metrics import measures
 from psconrl.report.print_table import markdown_table, print_table
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
-from psconrl.report.submission import FACTS, merged_experiments, submission
+from psconrl.report.submission import FACTS, SAME_BOARD, agree, merged_experiments, submission
 from psconrl.report.submission_file import write_submission
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -39,15 +41,42 @@ def experiments_of(folders: Sequence[Path], file: str) -> list[Experiment]:
     for path in (folder / file for folder in folders if (folder / file).exists()):
         with Store(path) as store:
             for e in read_experiments(store):
+                if not e.curves:
+                    continue
+                need_complete(path, e)
                 earlier = found.get(e.name)
-                if earlier is not None and any(earlier.facts[key] != e.facts[key] for key in FACTS):
-                    raise SystemExit(f"{path}: {e.name} is not the environment that it is in an earlier folder")
-                curves = e.curves if earlier is None else {**earlier.curves, **e.curves}
-                if curves:
-                    found[e.name] = replace(e, curves=curves)
+                if earlier is not None:
+                    need_same_runs(path, earlier, e)
+                found[e.name] = e if earlier is None else replace(e, curves={**earlier.curves, **e.curves})
     if not found:
         raise SystemExit(f"no runs in {file} of {', '.join(map(str, folders))}")
     return list(found.values())
+
+
+def need_complete(path: Path, e: Experiment) -> None:
+    """Exit unless all agents of an experiment have the runs of uniform play, and as many rounds."""
+    reference = e.curves.get(REFERENCE)
+    if reference is None:
+        raise SystemExit(f"{path}: {e.name} has no runs of {REFERENCE}, by which it is compared with others")
+    for label, each in e.curves.items():
+        if each.rounds[-1] != reference.rounds[-1] or not np.array_equal(each.replicates, reference.replicates):
+            raise SystemExit(
+                f"{path}: {e.name} has {each.runs} runs of {each.rounds[-1]:,} rounds of {label}, and {reference.runs} "
+                f"of {reference.rounds[-1]:,} of {REFERENCE}"
+            )
+
+
+def need_same_runs(path: Path, earlier: Experiment, e: Experiment) -> None:
+    """Exit unless an experiment is the one of an earlier folder: the environment, and all runs of uniform play."""
+    if not all(agree(earlier.facts.get(key), e.facts.get(key)) for key in FACTS):
+        raise SystemExit(f"{path}: {e.name} is not the environment that it is in an earlier folder")
+    one, two = earlier.curves[REFERENCE], e.curves[REFERENCE]
+    same = np.array_equal(one.rounds, two.rounds) and np.array_equal(one.replicates, two.replicates)
+    if not same or not np.allclose(one.cumulative, two.cumulative, rtol=SAME_BOARD, atol=SAME_BOARD):
+        raise SystemExit(
+            f"{path}: the runs of {REFERENCE} in {e.name} are not those of an earlier folder: the horizon, the "
+            "checkpoints, the seed or the number of runs differs"
+        )
 
 
 def submit(experiments: Sequence[Experiment]) -> None:
@@ -65,7 +94,7 @@ def submit(experiments: Sequence[Experiment]) -> None:
 
 def board_of_docs() -> list[Experiment]:
     """Return the environments with the runs of all submissions in docs."""
-    found = merged_experiments({each.name: each for each in read_folder(SUBMISSIONS).values()})
+    found = merged_experiments({each.name: each for each in submissions_by_title(SUBMISSIONS).values()})
     titles = titles_of({label for e in found for label in e.curves})
     return [replace(e, curves={x: replace(c, title=titles[x]) for x, c in e.curves.items()}) for e in found]
 
@@ -95,7 +124,7 @@ def main() -> None:
     tried = hyperparameters(experiments_of(arguments.folders, "sensitivity.db"))
     for name, figure in (("leaderboard", leaderboard_figure(boards)), ("sensitivity", sensitivity_figure(tried))):
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
-    columns = ["priced", "penalised", "violation", "largest-excess", "strong-violation"]
+    columns = ["score", "priced", "violation", "largest-excess", "strong-violation"]
     parts = ["# Leaderboard: all tables\n", markdown_page(boards, settings), "## All measures\n"]
     for e in map(at_end, environments):
         parts.append(f"### {e.name}\n\n{print_table([e], measures([e], columns), 'markdown')}")
@@ -111,8 +140,7 @@ def main() -> None:
     for name, board in boards.items():
         for table in overall_tables(board, settings):
             print(f"\n### {name}: {table['title']}\n\n{markdown_table(table['header'], table['rows'])}")
-    at_factors = {factor: leaderboards(environments, factor) for factor in PRICE_FACTORS}
-    print("\n".join(ranking_changes(at_factors)))
+    print("\n".join(ranking_changes({charge: leaderboards(environments, charge) for charge in CHARGES})))
 
 
 if __name__ == "__main__":

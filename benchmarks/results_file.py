@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from psconrl.experiment.export import export_tables
 from psconrl.experiment.job import execute
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
+from psconrl.report.export import export_tables
 from psconrl.report.monitor.results_view import results_contents
 
 SPEC = """

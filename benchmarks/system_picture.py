@@ -53,11 +53,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5000)
     options = parser.parse_args()
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    for kind, colour in (("structure known", "tab:blue"), ("nothing known but the costs", "tab:orange")):
+    looks = {"structure known": ("tab:blue", "-"), "nothing known but the costs": ("tab:orange", (0, (6, 2)))}
+    for kind, (colour, dash) in looks.items():
         runs = [scores(kind, run, options.rounds) for run in range(options.runs)]
-        for k, (rounds, score) in enumerate(runs):
-            axes.plot(rounds, score, color=colour, alpha=0.35, lw=0.8, label=None if k else f"{kind}, {len(runs)} runs")
-        axes.plot(runs[0][0], np.mean([score for _, score in runs], axis=0), color=colour, lw=2.2)
+        for rounds, score in runs:
+            axes.plot(rounds, score, color=colour, alpha=0.35, lw=0.8)
+        label = f"{kind}, mean and {len(runs)} runs"
+        axes.plot(runs[0][0], np.mean([score for _, score in runs], axis=0), color=colour, ls=dash, lw=2.2, label=label)
         print(kind, np.mean([score[-1] for _, score in runs]), max(score[-1] for _, score in runs))
     axes.axhline(0.0, color="0.6", lw=0.8)
     axes.set(xlabel="day", ylabel="regret plus overspending (euro)")

@@ -83,6 +83,7 @@ def made_up_submission(outcomes, title="Mine"):
         return [SubmittedRun(replicate=k, digest="", **made) for k in range(2)]
 
     facts = {"cost_names": ["c", "d"], "thresholds": [0.2], "optimum": [0.5, 0.2], "prices": [1.0]}
+    facts["range_prices"] = [0.5]
     return Submission(
         name="mine:Mine", title=title, setting="as given", options={}, files={"mine.py": "class Mine: ..."}, code="",
         tuning=None, protocol={"digest": "", "seed": 0, "quick": False}, versions={"psconrl": "0"}, platform={},

@@ -63,6 +63,7 @@ from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, Doubted, FlooredCounts
 from psconrl.learning.registry import make_agent as make
 from psconrl.learning.runtime.adapter import adapt
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 
 __all__ = [
     "CUCRL",
@@ -92,6 +93,7 @@ __all__ = [
     "Draws",
     "EmpiricalMeans",
     "Endless",
+    "EpisodePlan",
     "EveryRound",
     "Explore",
     "Fallback",

@@ -188,7 +188,10 @@ def _package(point: "EntryPoint") -> str:
 
 
 def digest(name: str, group: str = "") -> str:
-    """Return a digest of the code behind a name: its source, and what it imports from the same folder or package."""
+    """Return a digest of the code behind a name: its source, and what it imports from the same folder or package.
+
+    It does not change with comments, layout or docstrings.
+    """
     if group and name in installed(group):
         point = installed(group)[name]
         return f"{_package(point)} {point.dist.version if point.dist else ''}".strip()
@@ -198,17 +201,21 @@ def digest(name: str, group: str = "") -> str:
     return _digest_of_module(_module_of(name)) or f"{name} without source"
 
 
-def sources(name: str) -> dict[str, bytes]:
-    """Return the files behind a digest, by their paths relative to their top folder; empty for installed code."""
+def source_files(name: str) -> list[tuple[Path, Path]]:
+    """Return the files behind a digest, each with their top folder; empty for installed code."""
     if not is_code(name):
-        return {}
+        return []
     find_object(name)
     path = _file_of(_module_of(name))
     places = (Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib", "stdlib", "platstdlib"))
     if path is None or any(path.is_relative_to(place) for place in places):
-        return {}
-    top = _top_folder(path)
-    return {each.relative_to(top).as_posix(): each.read_bytes() for each in _own_sources(path)}
+        return []
+    return [(each, _top_folder(path)) for each in sorted(_own_sources(path))]
+
+
+def sources(name: str) -> dict[str, bytes]:
+    """Return the contents of the files behind a digest, by their paths relative to their top folder."""
+    return {path.relative_to(top).as_posix(): path.read_bytes() for path, top in source_files(name)}
 
 
 def _module_of(name: str) -> str:
@@ -230,8 +237,25 @@ def _digest_of_module(module: str) -> str:
         return ""
     total = hashlib.sha256()
     for each in sorted(_own_sources(path)):
-        total.update(each.name.encode() + b"\0" + each.read_bytes() + b"\0")
+        total.update(each.name.encode() + b"\0" + _without_comments(each.read_bytes()) + b"\0")
     return total.hexdigest()
+
+
+def _without_comments(source: bytes) -> bytes:
+    """Return the syntax tree of a source, without docstrings, as bytes."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):  # importing it will report the error
+        return source
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            del node.body[: _has_docstring(node.body)]
+    return ast.dump(tree).encode("utf-8", "surrogatepass")
+
+
+def _has_docstring(body: list[ast.stmt]) -> bool:
+    first = body[0] if body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
 
 
 def _top_folder(path: Path) -> Path:

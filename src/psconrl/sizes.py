@@ -50,3 +50,4 @@ DIAMETER_STATES = 100  # beyond, the diameter of the environment of a run takes 
 EVALUATED_STATES = 2000  # the policies of a run are evaluated; beyond, that may take half as long as planning
 OFTEN_EVALUATED_STATES = 100  # a policy that is updated every round is evaluated ten times as often as in larger models
 ADVISED_STATES = 500  # a model is planned or evaluated only for advice, which must not take long
+FEWEST_FOR_ADVICE = 1000  # of pairs and of rounds; in smaller models and shorter runs no advice is given on them

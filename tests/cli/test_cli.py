@@ -199,6 +199,16 @@ def test_inspect_json(cli):
     assert record["ranges"] == {"reward": pytest.approx([1 / 1.9, 1]), "cost": pytest.approx([1 / 1.9, 1])}
 
 
+def test_inspect_takes_other_thresholds_as_solve_does(cli):
+    record = json.loads(cli("inspect", "queue", "--threshold", "delay=1.5", "--json")[1])
+    usual = json.loads(cli("inspect", "queue", "--json")[1])
+    assert record["ranges"] == usual["ranges"]
+    assert record["spans"] != usual["spans"]  # of the optimal policy, which keeps the threshold
+    assert " 1.5 " in cli("inspect", "queue", "--threshold", "delay=1.5")[1]
+    code, _, err = cli("inspect", "queue", "--threshold", "wait=1")
+    assert (code, err) == (2, "ConfigError: --threshold: unknown constrained cost 'wait'; known: delay, power\n")
+
+
 def test_inspect_a_model_that_does_not_communicate(cli, tmp_path):
     save(CMDP([[[0, 1]], [[0, 1]]], np.zeros((1, 2, 1))), tmp_path / "trap.json")
     assert json.loads(cli("inspect", tmp_path / "trap.json", "--json")[1])["diameter"] == "inf"

@@ -25,14 +25,16 @@ from psconrl.agents import SafeStart, known_baseline
 from psconrl.check_proof.model_files import read_model
 from psconrl.cli import main as command
 from psconrl.envs.registry import load_system
-from psconrl.experiment.export import export_tables
+from psconrl.experiment.provenance import restore
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
+from psconrl.experiment.trajectories import read_trajectories
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.learning.runtime.persistence import read_saved
 from psconrl.report import page_contents
-from psconrl.report.board_page import read_folder, write_board
+from psconrl.report.board_page import board_contents, submissions_by_title, write_board
+from psconrl.report.export import export_tables
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.source import Source
 from psconrl.report.page import render_report
@@ -58,6 +60,7 @@ agents = ["psconrl", "uniform"]
 horizon = 60
 checkpoints = 5
 probe = [0, 1, 1]
+trajectories = true
 
 [experiments.bayes]
 env = "dirichlet"
@@ -315,6 +318,13 @@ def jobs(path):
 def export(path):
     with Store(path) as store:
         export_tables(store, path.parent / "tables", "csv")
+        for run in read_trajectories(store):
+            run.trajectory.table()
+
+
+def write_back(path):
+    with Store(path) as store, store.snapshot():
+        restore(store, path.parent / "restored")
 
 
 def report(path):
@@ -359,7 +369,7 @@ def seal_submission(content):
 
 
 def board(path):
-    write_board(read_folder(path.parent), path.parent / "board.html")
+    write_board(board_contents(submissions_by_title(path.parent)), path.parent / "board.html")
 
 
 def numbers_of_model(path):
@@ -426,5 +436,6 @@ READERS = {
         Reader("sweep", ".db", results, continue_sweep, seal=seal_results),
         Reader("submission", ".json", submission, board, numbers_of_submission, seal_submission),
         Reader("spec", ".toml", spec, jobs),
+        Reader("provenance", ".db", results, write_back, numbers_of_results, seal_results),
     )
 }

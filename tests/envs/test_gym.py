@@ -14,6 +14,7 @@ from psconrl.agents import FixedPolicy, Uniform
 from psconrl.envs.registration import IDS, register
 from psconrl.envs.spaces import Numbering
 from psconrl.errors import AgentError, ConfigError, ModelError, PolicyError
+from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.simulation.monte_carlo import evaluate_on
 
 ROUTE = [1, 0, 1, 0, 1, 0, 1, 0, 2, 1, 1, 0, 0, 2, 2, 0]  # FrozenLake 4x4 from 0: down, down, right, down, right, right
@@ -47,7 +48,7 @@ def test_registering_twice_is_harmless_and_options_pass_through():
 
 
 @pytest.mark.part(3)
-@pytest.mark.parametrize("emission", ["deterministic", "bernoulli", "two-point", "poisson"])
+@pytest.mark.parametrize("emission", EMISSIONS)
 @pytest.mark.parametrize("name", ["marsrover-4x4", "box", "garnet"])
 def test_the_environment_plays_the_same_bits_as_the_compiled_simulation(name, emission):
     cmdp = psconrl.load(name, **({} if name == "garnet" else {"slip": 0.2}))

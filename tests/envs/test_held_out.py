@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psconrl
+from held_out import HELD_OUT
 from psconrl import Status, plan
 from psconrl.envs.gate import gate
 from psconrl.envs.machine import machine
@@ -16,43 +17,6 @@ from psconrl.envs.taxicab import taxicab
 from psconrl.errors import ModelError
 from psconrl.markov.structure import is_communicating
 from psconrl.planning.analysis.pareto import cost_ranges
-
-# By name: the environment, its options, the rounds of a run, and the optimal objective.
-HELD_OUT = {
-    "bandit": ("garnet", {"states": 1, "actions": 20, "branching": 1, "seed": 203}, 10_000, 0.0706856702),
-    "bandit-two-limits": (
-        "garnet",
-        {"states": 1, "actions": 30, "branching": 1, "constraints": 2, "slack": 0.2, "seed": 202},
-        10_000,
-        0.0599308720,
-    ),
-    "slow-repair": (
-        "machine",
-        {"wearing": 0.05, "breaking": 0.05, "repaired": 0.02, "limit": 0.2},
-        20_000,
-        0.4898177921,
-    ),
-    "rare-breakdowns": (
-        "machine",
-        {"conditions": 5, "wearing": 0.1, "breaking": 0.004, "repaired": 0.2, "damage": 10.0, "limit": 0.02},
-        20_000,
-        0.7995530171,
-    ),
-    "no-breakdown": ("machine", {"limit": 0.0}, 10_000, 0.7142857143),
-    "tight-limit": ("garnet", {"states": 15, "slack": 0.278, "seed": 302}, 10_000, 0.5253852761),
-    "few-stands": ("taxicab", {"stands": 0.3}, 10_000, 10.6850000000),
-    "hardly-any-stands": ("taxicab", {"stands": 0.01}, 10_000, 9.2495000000),
-    "random-walk": ("random-walk", {}, 10_000, 0.2969696970),
-    "long-walk": ("random-walk", {"length": 40, "drift": 0.1}, 20_000, 0.1366483701),
-    "patrol": ("patrol", {}, 10_000, 0.6000000000),
-    "gate": ("gate", {}, 20_000, 0.0400000000),
-    "five-limits": (
-        "garnet",
-        {"actions": 4, "constraints": 4, "copies": 1, "slack": 0.03, "seed": 403},
-        10_000,
-        0.1324489768,
-    ),
-}
 
 
 def loaded(name):
@@ -91,7 +55,7 @@ def test_the_thresholds_are_as_hard_as_their_names_say():
 
 def test_a_machine_without_breakdowns_runs_as_new_and_is_repaired_once_worn():
     """A cycle has 1 / wearing rounds as new and 1 / repaired rounds of repair: 5 / (5 + 2)."""
-    best = plan(machine(limit=0.0))
+    best = plan(machine(damaged=0.0))
     assert best.value == pytest.approx(5 / 7, abs=1e-12)
     assert best.policy[0, 0] == 1.0
 
@@ -99,7 +63,7 @@ def test_a_machine_without_breakdowns_runs_as_new_and_is_repaired_once_worn():
 def test_a_machine_with_no_limit_that_binds_is_a_renewal_process():
     """Run fast until it breaks: 1/w rounds in each of two conditions, 1/(w + b - wb) in the last, 1/r broken."""
     w, b, r = 0.5, 0.25, 0.125
-    cmdp = machine(conditions=2, wearing=w, breaking=b, repaired=r, damage=10.0, limit=10.0)
+    cmdp = machine(conditions=2, wearing=w, breaking=b, repaired=r, damage=10.0, damaged=10.0)
     fast = np.array([0, 0, 2])
     found = psconrl.evaluate(cmdp, fast)
     rounds = 1 / w + 1 / b + 1 / r
@@ -170,7 +134,13 @@ def test_copies_of_a_constraint_change_nothing():
         (lambda: patrol(2), "length must be a whole number from 3 on; got 2"),
         (lambda: patrol(success=0.0), "success must be a probability above 0; got 0.0"),
         (lambda: gate(7), "length must be an even number from 4 on; got 7"),
+        (lambda: gate(closing=0.0), "closing must lie strictly between 0 and 1; got 0.0"),
         (lambda: gate(closing=1.0), "closing must lie strictly between 0 and 1; got 1.0"),
+        (lambda: garnet(copies=-1), "copies must be a whole number from 0 on; got -1"),
+        (lambda: garnet(copies=0.5), "copies must be a whole number from 0 on; got 0.5"),
+        (lambda: garnet(copies=float("nan")), "copies must be a whole number from 0 on; got nan"),
+        (lambda: garnet(copies=True), "copies must be a whole number from 0 on; got True"),
+        (lambda: garnet(copies=10**9), "a table of 1,000,000,002 costs takes 480 GB, more than"),
         (lambda: garnet(constraints=0, copies=1), "copies repeat the last constraint, but constraints is 0"),
     ],
 )

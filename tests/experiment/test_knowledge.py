@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 import psconrl
-from psconrl.errors import ConfigError, PsconrlError
+from psconrl.errors import AgentError, ConfigError, PsconrlError
 from psconrl.experiment.job import execute
 from psconrl.experiment.prior_knowledge import Knowledge
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec_file import parse_spec
+from psconrl.experiment.spec_file import parse_spec, shipped_spec
+from psconrl.experiment.true_constants import true_constants
+from psconrl.learning.baseline import baseline_policy
+from psconrl.learning.registry import RECIPES
+from psconrl.markov.evaluation import evaluate_policy
+from psconrl.planning.analysis.slater import slater_gap
+from psconrl.planning.tolerances import FEASIBLE
 
 SPEC = """
 seed = 3
@@ -100,7 +106,7 @@ def test_a_model_that_code_makes_is_trusted_and_its_source_hashed(folder, monkey
     assert [bool(job.code) for job in jobs.values()] == [False, False, True, True]
     with_file = execute(jobs_by_label(SPEC, folder)["worth"])
     assert execute(jobs["worth"]).cumulative.tolist() == with_file.cumulative.tolist()
-    source.write_text(source.read_text() + "# another\n")
+    source.write_text(source.read_text() + "ANOTHER = 1\n")
     assert jobs_by_label(text, folder)["worth"].hash != jobs["worth"].hash
 
 
@@ -136,49 +142,253 @@ def test_words_on_the_command_line_have_dashes():
     assert not Knowledge()
 
 
-SPANS = """
+CONSTANTS = """
 replicates = 1
 
 [agents.horizon]
 agent = "fha"
-spans = true
+true_constants = true
 
 [agents.account]
 agent = "sa-cvi-ucb"
-spans = true
+true_constants = true
 
 [experiments.chain]
+horizon = 200
+"""
+SEVERAL = """
+replicates = 1
+[agents.fha]
+true_constants = true
+[agents.pd-lscvi-ucb]
+true_constants = true
+[agents.pd-lsvi-ucb]
+true_constants = true
+[agents.pdnac]
+true_constants = true
+[agents.triple-qa]
+true_constants = true
+[experiments.queue]
 horizon = 200
 """
 
 
 def test_theory_that_needs_constants_gets_those_of_the_true_model():
     """Those of the chain are verified independently in test_environment_models.py."""
-    horizon, account = (job.make_agent(job.environment()) for job in parse_spec(SPANS).jobs())
+    horizon, account = (job.make_agent(job.environment()) for job in parse_spec(CONSTANTS).jobs())
     assert horizon.span == pytest.approx([0.84708], abs=1e-5)
     assert (account.span_objective, account.span_limited) == pytest.approx((1.0, 0.84708), abs=1e-5)
     assert account.gap == pytest.approx(0.1378948896, abs=1e-9)
 
 
-def test_with_several_limits_there_is_a_span_for_each():
-    spec = SPANS.replace("[experiments.chain]", "[experiments.queue]").replace("sa-cvi-ucb", "fha")
-    job = parse_spec(spec).jobs()[0]
-    model = job.environment()
+def test_with_several_limits_there_is_a_span_and_a_gap_for_each():
+    """On the queue, a policy that admits no customer has no delay, and a power of 0.1 where 0.3 is allowed.
+
+    These 0.2 are 2/9 of the range of the power, 0.9. The same share of the range of the delay, 9, is 2.
+    """
+    jobs = parse_spec(SEVERAL).jobs()
+    model = jobs[0].environment()
     spans = np.ptp(psconrl.evaluate(model, psconrl.plan(model).policy).biases, axis=1)
-    assert job.make_agent(model).span == pytest.approx(spans[1:])
+    agents = {job.label: job.make_agent(model) for job in jobs}
+    assert agents["fha"].span == pytest.approx(spans[1:])
+    assert agents["pd-lscvi-ucb"].span_limited == pytest.approx(spans[1:])
+    assert agents["pd-lscvi-ucb"].span_objective == pytest.approx(spans[0])
+    for label in ("pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac"):
+        assert agents[label].gap == pytest.approx([2.0, 0.2], rel=1e-9)
+    ranges = np.ptp(model.costs.reshape(3, -1), axis=1)
+    assert agents["triple-qa"].kappa == pytest.approx((spans / ranges).max())
+
+
+@pytest.mark.parametrize("label", sorted(name for name, recipe in RECIPES.items() if recipe.theory_constants))
+@pytest.mark.parametrize("environment", ["counterexample", "islands", "garnet-two-limits", "inventory"])
+def test_every_assumed_constant_is_given_and_is_an_option(label, environment):
+    model = psconrl.load("garnet", constraints=2) if "two" in environment else psconrl.load(environment)
+    assumed = RECIPES[label].theory_constants
+    assert set(assumed) <= set(RECIPES[label].option_names())
+    if label == "sa-cvi-ucb" and model.n_constraints > 1:
+        return
+    given = true_constants(model, label)
+    assert tuple(given) == assumed
+    if label == "span-fha" and model.n_states > 4:
+        return
+    agent = psconrl.agents.make(
+        label, model.n_states, model.n_actions, model.thresholds, model.costs, horizon=100, **given
+    )
+    for name in assumed:
+        np.testing.assert_array_equal(getattr(agent, name), np.asarray(given[name]))
+
+
+@pytest.mark.filterwarnings("ignore:with these constants Triple-QA learns nothing")
+@pytest.mark.parametrize("label", ["pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac", "triple-qa", "fha"])
+@pytest.mark.parametrize("unit", [128.0, 2.0**-20])
+def test_a_twin_in_other_units_is_played_identically(label, unit):
+    """The units are powers of 2, so that nothing is rounded otherwise."""
+    model, units = psconrl.load("inventory"), np.array([1.0, unit, 1.0])
+    twin = psconrl.CMDP(
+        model.transition, model.costs * units[:, None, None], model.thresholds * units[1:], initial=model.initial
+    )
+    options = {"pd-lscvi-ucb": {"bonus": 0.001}, "pd-lsvi-ucb": {"bonus": 0.001}, "pdnac": {"alpha": 1.0}}
+    totals = []
+    for each in (model, twin):
+        given = options.get(label, {}) | true_constants(each, label)
+        agent = psconrl.agents.make(
+            label, each.n_states, each.n_actions, each.thresholds, each.costs, horizon=2_000, seed=1, **given
+        )
+        totals.append(psconrl.simulate(each, agent, 2_000, seed=1).cumulative[-1])
+    assert (totals[0] * units).tolist() == totals[1].tolist()
+
+
+def test_the_largest_multipliers_are_twice_the_inverse_of_the_gap_in_ranges():
+    model = psconrl.load("inventory")
+    sizes = (model.n_states, model.n_actions, model.thresholds, model.costs)
+    wanted = pytest.approx([2.0 / slater_gap(model)] * 2)
+    for label in ("pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac"):
+        agent = psconrl.agents.make(label, *sizes, horizon=100, **true_constants(model, label))
+        assert (agent._ceilings(agent._units()) if label == "pd-lscvi-ucb" else agent.ceilings) == wanted
+
+
+def test_a_gap_is_a_share_of_the_range_however_different_the_units_are():
+    """One state: costs (1e9, 0) and (0, 1) under 0.7e9 and 0.8 leave a quarter of both ranges."""
+    costs = np.array([[[0.0, 0.0]], [[1e9, 0.0]], [[0.0, 1.0]]])
+    model = psconrl.CMDP(np.ones((1, 2, 1)), costs, [0.7e9, 0.8])
+    assert true_constants(model, "pdnac")["gap"] == pytest.approx([0.25e9, 0.25], rel=1e-9)
+
+
+@pytest.mark.parametrize("label", ["pd-lsvi-ucb", "sa-cvi-ucb"])
+def test_without_a_constraint_that_can_be_violated_the_gap_is_the_whole_range(label):
+    model = psconrl.CMDP(np.ones((1, 2, 1)), np.array([[[0.0, 1.0]], [[0.0, 4.0]]]), [4.0])
+    assert true_constants(model, label)["gap"] == 4.0
+
+
+def test_without_constraints_there_is_no_gap():
+    model = psconrl.CMDP(np.ones((1, 2, 1)), np.array([[[0.0, 1.0]]]), [])
+    assert true_constants(model, "pdnac") == {}
+    assert true_constants(model, "pd-lscvi-ucb") == {"span_objective": 0.0, "span_limited": []}
+
+
+def ring(cost):
+    """Eight states in turn, of which the first four have a cost: its bias has the span 4 cost / 2."""
+    P = np.roll(np.eye(8), 1, axis=1).reshape(8, 1, 8)
+    costs = np.zeros((2, 8, 1))
+    costs[1, :4] = cost
+    return psconrl.CMDP(P, costs, [cost])
+
+
+@pytest.mark.parametrize(("cost", "learned"), [(0.75, 1.5), (0.25, 1.0), (64.0, 2.0)])
+def test_a_bound_on_spans_is_in_the_units_by_which_the_agent_divides(cost, learned):
+    """These are the ranges of the costs, and of their outcomes if they are learned: 1 for costs within [0, 1]."""
+    model = ring(cost)
+    text = SEVERAL.replace("horizon = 200", 'horizon = 200\ncosts = ["known", "learned"]')
+    known, learning = (job.make_agent(model) for job in parse_spec(text).jobs() if job.label == "triple-qa")
+    assert (known.kappa, learning.kappa) == pytest.approx((2.0, learned))
+
+
+def test_a_bound_on_spans_is_at_least_1():
+    constant = psconrl.CMDP(np.ones((1, 1, 1)), np.array([[[1.0]], [[0.5]]]), [1.0])
+    assert true_constants(constant, "triple-qa") == {"kappa": 1.0}
+
+
+@pytest.mark.parametrize("name", ["leaderboard", "sensitivity"])
+def test_every_agent_of_a_shipped_study_can_be_built(name):
+    """With all that it is given: constants, baselines, structure. So no run of the study ends before it has begun."""
+    environments, built = {}, set()
+    for job in shipped_spec(name).jobs():
+        case = (job.experiment, job.label)
+        if case in built:
+            continue
+        if job.model_key not in environments:
+            environments[job.model_key] = job.environment()
+        job.make_agent(environments[job.model_key])
+        built.add(case)
+    assert len(built) > 1_500
+
+
+def test_a_baseline_is_given_to_agents_that_take_one():
+    text = """
+    replicates = 1
+    [agents.safe]
+    baseline = "safest"
+    [agents.c-ucrl-safe]
+    agent = "c-ucrl"
+    baseline = "safest"
+    [experiments.chain]
+    horizon = 200
+    """
+    safe, conservative = (job.make_agent(job.environment()) for job in parse_spec(text).jobs())
+    np.testing.assert_array_equal(conservative.baseline, safe.baseline)
+    results = [execute(job) for job in parse_spec(text).jobs()]
+    assert not any(result.error for result in results)
+
+
+def test_a_baseline_without_slack_needs_only_to_meet_the_constraints():
+    """The threshold of the machine is the least average, 0. A baseline of `safe` must stay below it."""
+    text = """
+    replicates = 1
+    [agents.c-ucrl]
+    baseline = "safest"
+    [agents.uniform]
+    [experiments.machine]
+    options = { damaged = 0.0 }
+    horizon = 200
+    """
+    job = parse_spec(text).jobs()[0]
+    model = job.environment()
+    agent = job.make_agent(model)
+    assert evaluate_policy(model, agent.baseline).gains[1].max() == 0.0
+    assert not execute(job).error
+    with pytest.raises(AgentError, match="the baseline must keep 'damage' below 0; its average is 0"):
+        parse_spec(text.replace("[agents.c-ucrl]", "[agents.safe]")).jobs()[0].make_agent(model)
+
+
+def test_a_given_baseline_that_violates_a_constraint_is_refused(tmp_path):
+    model = psconrl.load("chain")
+    psconrl.plan(model.with_thresholds([1.0])).save(tmp_path / "bold.npz")
+    text = """
+    replicates = 1
+    [agents.c-ucrl]
+    baseline = "bold.npz"
+    [experiments.chain]
+    horizon = 200
+    """
+    job = parse_spec(text, folder=tmp_path).jobs()[0]
+    with pytest.raises(AgentError, match=r"the baseline must keep 'missed' at most at 0\.\d+; its average is 0\.\d+"):
+        job.make_agent(model)
+    best = psconrl.plan(model)  # whose average is the threshold
+    np.testing.assert_array_equal(baseline_policy(model, best), best.policy)
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (('"fha"', '"psconrl"'), "spans: agent 'psconrl' asks for none of the optimal policy's span, span_obj"),
-        (('"fha"\nspans = true', '"fha"\nspans = true\noptions = { span = 1 }'), "option span and spans contradict"),
-        (("spans = true", "spans = 1"), "spans must be true or false; got 1"),
-        (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"), "spans: the constraints of the model"),
+        (('"fha"', '"psconrl"'),
+         "true_constants: the theory of agent 'psconrl' assumes no constant that can be computed from a model"),
+        (('"fha"', '"safe"'), "true_constants: the theory of agent 'safe' assumes no constant that can be computed"),
+        (('"fha"', '"po-cmdp"'), "true_constants: the theory of agent 'po-cmdp' assumes no constant that can be"),
+        (('"fha"\ntrue_constants = true', '"fha"\ntrue_constants = true\noptions = { span = 1 }'),
+         "option span and true_constants contradict"),
+        (("true_constants = true", "true_constants = 1"), "true_constants must be true or false; got 1"),
+        (("true_constants = true", "spans = true"), "unknown key 'spans'"),
+        (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"),
+         "true_constants: the constraints of the model"),
+        (('"fha"\ntrue_constants = true', '"uniform"\nbaseline = "safest"'),
+         "baseline: agent 'uniform' has no baseline; 'safe' and 'c-ucrl' have"),
     ],
 )  # fmt: skip
 def test_constants_that_are_not_needed_end_in_one_line(tmp_path, change, complaint):
     with pytest.raises(PsconrlError) as error:
-        run_sweep(parse_spec(SPANS.replace(*change)).jobs(), tmp_path / "never.db", workers=1)
+        run_sweep(parse_spec(CONSTANTS.replace(*change)).jobs(), tmp_path / "never.db", workers=1)
     assert complaint in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("label", ["pd-lsvi-ucb", "pdnac", "sa-cvi-ucb"])
+def test_theory_without_a_slater_gap_ends_in_one_line(label):
+    """The least average is the threshold."""
+    model = psconrl.CMDP(np.ones((1, 2, 1)), np.array([[[1.0, 1.0]], [[0.5, 0.75]]]), [0.5])
+    with pytest.raises(ConfigError, match=f"agent '{label}' needs a policy that stays below every threshold"):
+        true_constants(model, label)
+    assert true_constants(model, "fha") == {"span": [0.0]}
+    almost = psconrl.CMDP(np.ones((1, 2, 1)), np.array([[[0.0, 0.0]], [[0.5, 1e6]]]), [0.5 + 1e-5])
+    assert 0.0 < slater_gap(almost) < FEASIBLE  # a rounding error, in ranges
+    with pytest.raises(ConfigError, match="its Slater gap is 0"):
+        true_constants(almost, label)

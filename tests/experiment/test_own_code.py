@@ -192,6 +192,36 @@ def test_the_digest_covers_the_source_and_what_it_imports_from_beside_it(folder,
     assert digest("psconrl") == ""
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("import numpy as np\n", "import numpy as np  # arrays\n\n\n", True),
+        ('"""Plays at random."""', '"""Plays every action.\n\n    Often."""', True),
+        ('    """Plays at random."""\n', "", True),
+        ('"""A rover."""', '"""A rover."""; "another text"', False),
+        ("self.policy[:, 0] = share", "self.policy[:,0]=(share)", True),
+        ("self.policy[:, 0] = share", "self.policy[:, 0] = share + 0", False),
+        ("return 3", "return 3.0", False),
+        ("return 3", 'return "3"', False),
+    ],
+)
+def test_the_digest_does_not_change_with_comments_layout_or_docstrings(folder, own, old, new, is_same):
+    before, source = digest(f"{own}:Mixed"), folder / f"{own}.py"
+    assert old in source.read_text()
+    source.write_text(source.read_text().replace(old, new))
+    assert (digest(f"{own}:Mixed") == before) is is_same
+
+
+def test_a_constant_that_is_no_text_is_no_docstring():
+    assert named_code._without_comments(b"3") != named_code._without_comments(b"")
+    assert named_code._without_comments(b"'three'") == named_code._without_comments(b"")
+
+
+@pytest.mark.parametrize("source", [b"def :", b"a = '\0'", b"("])
+def test_the_digest_of_a_source_that_cannot_be_parsed_is_of_its_bytes(source):
+    assert named_code._without_comments(source) == source
+
+
 SPEC = """
 replicates = 2
 [agents.mixed]
@@ -223,7 +253,10 @@ def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
     assert "drawn" not in facts["a"]
     assert run_sweep(jobs, folder / "r.db", executor=AtOnce()).known == 6
     source = folder / f"{own}.py"
-    source.write_text(source.read_text() + "\n# another version\n")
+    source.write_text(source.read_text() + "\n# a comment\n")
+    same = parse_spec(SPEC.format(own=own), folder=folder).jobs()
+    assert run_sweep(same, folder / "r.db", executor=AtOnce()).known == 6
+    source.write_text(source.read_text() + "\nANOTHER = 1\n")
     again = parse_spec(SPEC.format(own=own), folder=folder).jobs()
     assert {job.hash for job in again}.isdisjoint({job.hash for job in jobs if job.code})
 
@@ -260,6 +293,25 @@ def test_a_sweep_says_what_is_wrong_before_it_begins(folder, own):
         with pytest.raises(PsconrlError) as error:
             _swept(SPEC.replace(*change).format(own=own), folder)
         assert complaint in str(error.value)
+
+
+def test_costs_of_an_environment_without_a_model_are_learned(folder, own):
+    """They are recorded as learned by default, and cannot be asked for as known."""
+    text = SPEC.format(own=own)
+    cards = f'env = "{own}:cards"\n'
+    jobs = [job for job in parse_spec(text, folder=folder).jobs() if job.env == f"{own}:cards"]
+    assert jobs
+    assert not any(job.known_costs for job in jobs)
+    assert len({job.experiment for job in jobs}) == 1
+    asked = parse_spec(text.replace(cards, cards + 'costs = ["learned"]\n'), folder=folder).jobs()
+    assert {job.hash for job in jobs} <= {job.hash for job in asked}
+    for costs in ('["known"]', '["known", "learned"]'):
+        spec = parse_spec(text.replace(cards, cards + f"costs = {costs}\n"), folder=folder)
+        with pytest.raises(ConfigError, match=r'cards has no model, so that no agent .* write costs = \["learned"\]$'):
+            spec.jobs()
+    others = [job for job in parse_spec(text, folder=folder).jobs() if job.env != f"{own}:cards"]
+    assert others
+    assert all(job.known_costs for job in others)
 
 
 def _swept(spec, folder):

@@ -324,7 +324,7 @@ def test_noisy_costs_are_learned_from_draws_around_the_means():
     assert emissions == {
         ("queue", "psconrl"): "deterministic",
         **{("queue (costs learned)", label): "deterministic" for label in ("psconrl", "psconrl-published", "own")},
-        **{("queue (costs noisy)", label): "two-point" for label in ("psconrl", "psconrl-published", "own")},
+        **{("queue (costs noisy)", label): "uniform" for label in ("psconrl", "psconrl-published", "own")},
     }
     named = jobs('["learned", "noisy"]', 'emission = "poisson"')
     assert {(job.experiment, job.emission) for job in named} == {
@@ -405,11 +405,22 @@ def test_experiments_are_in_groups_and_leave_out_agents():
         (('[groups.unseen]', '[groups.unsee]'), r"\[groups\] unknown group 'unsee'; did you mean 'unseen'"),
         (('[groups.unseen]', ''), r"\[experiments.garnet\] seen needs a table \[groups.unseen\]"),
         (('title = "seen"', 'title = 1'), r"\[groups.seen\] title must be text; got 1"),
+        (('title = "seen"', 'title = "unseen"'), r"\[groups\] titles must differ, .* got 'unseen'"),
+        (('title = "seen"', 'title = " "'), "titles must differ, and not be 'all', 'other' or empty; got ''"),
+        (('title = "seen"', 'title = "all"'), r"\[groups\] titles must differ, .* got 'all'"),
+        (('title = "seen"', 'title = "other "'), r"\[groups\] titles must differ, .* got 'other'"),
         (("seen = true", "seen = 1"), "seen must be true or false; got 1"),
         (('agents = "board"', 'agents = "all"'), "agents must be a list, or 'board'; got 'all'"),
         (("tuned = ", "tune = "), "without: unknown agent 'tune'; did you mean 'tuned'"),
         (('"it takes too long"', '""'), "without.tuned must be the reason, as text; got ''"),
+        (('"it takes too long"', '" "'), "without.tuned must be the reason, as text; got ' '"),
         (("tuned = ", 'psconrl = "a"\ntuned = '), r"\[experiments.garnet\] without leaves no agent"),
+        (('agents = ["psconrl", "uniform"]', 'agents = ["fha", "fha"]\nwithout = { fha = "slow" }'),
+         r"\[experiments.chain\] without leaves no agent"),
+        (('quick = { agents = "board" }', 'quick = { agents = ["tuned"] }'),
+         r"\[experiments.garnet\] quick.agents has only agents that without leaves out"),
+        (('quick = { agents = "board" }', "override.tuned = { replicates = 3 }"),
+         r"\[experiments.garnet\] override.tuned has no effect: without leaves this agent out"),
     ],
 )  # fmt: skip
 def test_wrong_groups_and_agents_left_out_are_refused(change, message):

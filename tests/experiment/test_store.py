@@ -1,6 +1,5 @@
-"""The results file: complete runs only, clear errors, readers concurrent with a writer, flat exports."""
+"""The results file: complete runs only, clear errors, readers concurrent with a writer."""
 
-import csv
 import dataclasses
 import json
 import math
@@ -11,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psconrl.errors import ConfigError, StoreError
+from psconrl.errors import StoreError
 from psconrl.experiment.columns import ColumnReader
-from psconrl.experiment.export import export_tables
 from psconrl.experiment.job import execute, failure
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
@@ -150,28 +148,6 @@ def test_older_code_or_settings_stay_but_are_not_shown(tmp_path):
     with Store(path) as store, store.snapshot():  # an error if a sum over runs does not hold
         rows = store.query("SELECT horizon, current, count(*) FROM runs GROUP BY horizon ORDER BY horizon")
     assert rows == [(300, 1, 4), (400, 0, 4)]
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_exports_hold_every_run_and_checkpoint(tmp_path, results, form):
-    path = fill(tmp_path / "r.db", results)
-    with Store(path) as store:
-        runs, checkpoints = export_tables(store, tmp_path / "out", form)
-        with pytest.raises(ConfigError, match="format must be one of csv, parquet"):
-            export_tables(store, tmp_path / "out", "xlsx")
-    if form == "csv":
-        with runs.open() as f:
-            assert len(list(csv.DictReader(f))) == len(results)
-        with checkpoints.open() as f:
-            rows = list(csv.DictReader(f))
-    else:
-        from pyarrow import parquet
-
-        assert parquet.read_table(runs).num_rows == len(results)
-        rows = parquet.read_table(checkpoints).to_pylist()
-    assert len(rows) == sum(result.cumulative.size for result in results)
-    first = rows[0]
-    assert float(first["target"]) == pytest.approx(0.775 * int(first["round"]))
 
 
 def test_content_tells_results_apart(tmp_path, results):

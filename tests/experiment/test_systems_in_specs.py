@@ -107,7 +107,7 @@ def test_other_commands_take_a_system(folder, command):
         ),
         (
             ("learn", "queue.toml", "--set", "arrival=0.3", "--structure", "--baseline", "safest"),
-            "--baseline: agent 'psconrl' has no baseline with a slack; 'safe' has",
+            "--baseline: agent 'psconrl' has no baseline; 'safe' and 'c-ucrl' have",
         ),
         (
             ("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "safe", "--support"),

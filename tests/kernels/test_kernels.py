@@ -208,7 +208,7 @@ def test_the_rows_of_a_policy_are_mixed_in_their_order():
         ({"action_uniforms": (3, 0)}, "a random number for its action"),
         ({"model_uniforms": (3, 0)}, "a random number for its action"),
         ({"next_checkpoint": -1}, "has not begun"),
-        ({"emission": 3}, "an emission that there is not"),
+        ({"emission": 4}, "an emission that there is not"),
         ({"ranges": (2, 2)}, "ranges of another number of costs"),
         ({"emission": 1}, "costs that are drawn need a random number each"),
         ({"at_checkpoints": (1, 2)}, "another number of costs"),

@@ -2,8 +2,10 @@
 
 import warnings
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from scipy.sparse import csr_array
 
 import psconrl
@@ -12,6 +14,7 @@ from psconrl.agents import Dirichlet, LearnedMass, Uniform
 from psconrl.errors import AdviceWarning
 from psconrl.learning.advice import advice, hindsight
 from psconrl.learning.posterior.given_weights import as_guess, as_weights
+from psconrl.learning.registry import RECIPES, make_agent
 
 RIVER = psconrl.load("riverswim")
 
@@ -39,6 +42,66 @@ def test_rewards_that_are_learned_without_a_bound():
     with pytest.warns(AdviceWarning, match="Give optimistic_cost, minus the largest reward of a round"):
         simulate(RIVER, agent, 1000, seed=0)
     assert not advice(agent, 999, True)
+
+
+class Paying(gymnasium.Env):
+    """One state, two actions; the second one pays 1."""
+
+    observation_space, action_space = spaces.Discrete(1), spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, float(action), False, False, {"costs": [0.0]}
+
+
+def test_a_gymnasium_environment_has_rewards():
+    with pytest.warns(AdviceWarning, match="Give optimistic_cost, minus the largest reward of a round"):
+        simulate(Paying(), PSConRL(1, 2, [0.5], seed=0), 1000, seed=0)
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name not in ("uniform", "safe")])
+def test_every_agent_says_that_rewards_have_no_bound(name):
+    given = {"kappa": 0.1} if name == "triple-qa" else {}
+    bounds = (
+        {"optimistic_cost": -1.0}
+        if "optimistic_cost" in RECIPES[name].option_names()
+        else {"ranges": [[-1, 0], [0, 1]]}
+    )
+    agent = make_agent(name, 2, 2, [0.5], None, 0, 1000, **given)
+    (line,) = advice(agent, 1000, True)
+    assert line.startswith("the objective is a reward that is learned, and nothing says how large it can be")
+    assert line.partition("Give ")[2].startswith(next(iter(bounds)))
+    assert advice(agent, 1000, False) == []
+    assert advice(make_agent(name, 2, 2, [0.5], None, 0, 1000, **given, **bounds), 1000, True) == []
+
+
+@pytest.mark.parametrize("reward", [1.0, 0.0])
+def test_advice_in_ones_own_loop(reward):
+    """At the end of the first episode after 1,000 rounds, and once."""
+    agent, warned_at = PSConRL(1, 2, [0.5], seed=0), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(8000):
+            agent.observe(agent.act(0), 0, [-reward, 0.0])
+            warned_at += [agent.rounds] * (len(caught) - len(warned_at))
+    assert len(caught) == (1 if reward else 0)
+    for warning, rounds in zip(caught, warned_at, strict=True):
+        assert "Give optimistic_cost, minus the largest reward of a round" in str(warning.message)
+        assert rounds >= 1000
+
+
+def test_triple_qa_says_that_no_estimate_can_fall():
+    """At the last of F visits in a frame the bonus is kappa sqrt((chi+1) iota / (chi+F)); gains are at least 0."""
+    agent = make_agent("triple-qa", 1, 2, [1.0], None, 0, 2000)
+    chi, iota, frame = agent.constants.chi, agent.constants.iota, agent.frame_length
+    last = np.sqrt((chi + 1.0) * iota / (chi + frame))
+    (line,) = advice(agent, 1000, False)
+    assert f"its bonus is still {last:.3g} at the end of a frame" in line
+    assert f"Lower kappa below {1.0 / last:.2g}," in line
+    enough = make_agent("triple-qa", 1, 2, [1.0], None, 0, 2000, kappa=0.999 / last)
+    assert advice(enough, 1000, False) == []
 
 
 def test_a_hundred_runs_that_deserve_nothing():
@@ -134,6 +197,25 @@ def test_a_plan_that_relies_on_unvisited_states():
     agent = Promising.of(model, right)
     simulate(model, agent, 1000, seed=0)
     assert hindsight(agent, 9) == []
+
+
+def test_the_search_for_ways_to_states_out_of_reach():
+    """A cycle of three states, and a free one to which nothing leads: 2,000 rounds, of which doubts cost about 200."""
+    P = np.zeros((4, 2, 4))
+    P[[0, 1, 2, 3], :, [1, 2, 0, 0]] = 1.0
+    costs = np.array([[[1.0, 0.9]] * 3 + [[0.0, 0.0]], np.zeros((4, 2))])
+    agent = PSConRL(4, 2, [1.0], costs, seed=0)
+    simulate(psconrl.CMDP(P, costs, [1.0], initial=0), agent, 2000, seed=0)
+    (line,) = hindsight(agent, 0)
+    spent = agent.doubt.spent[:2].sum()
+    assert line.startswith(f"1 of 4 states were out of reach, and looking for ways to them cost {spent:.3g}")
+    most = agent.rounds / 100  # for walls and the unknown together
+    agent.doubt.spent[:] = [most - 8.0, 7.9, 500.0, 500.0]
+    assert hindsight(agent, 0) == []
+    agent.doubt.spent[0] += 0.2
+    assert len(hindsight(agent, 0)) == 1
+    agent.counts.tally.note(0, 3)
+    assert hindsight(agent, 0) == []
 
 
 def test_a_plan_whose_averages_say_little_of_the_run():

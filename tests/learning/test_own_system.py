@@ -370,7 +370,7 @@ def test_nothing_is_computed_without_watchers(monkeypatch):
     def never(**_):
         raise RuntimeError("an event was made")
 
-    monkeypatch.setattr("psconrl.learning.runtime.player.EpisodeEvent", never)
+    monkeypatch.setattr("psconrl.learning.runtime.event_making.EpisodeEvent", never)
     assert psconrl.simulate(ROVER, agent_for(), 300, seed=0).rounds[-1] == 300
     watched = agent_for()
     watched.watch(print)

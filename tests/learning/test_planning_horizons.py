@@ -8,7 +8,18 @@ from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL
-from psconrl.agents import Balance, Doubling, Endless, Growing, LengthOnly, Ouyang, Proportional, SquareRoot, Steady
+from psconrl.agents import (
+    Balance,
+    Doubling,
+    Endless,
+    Growing,
+    LearnedMass,
+    LengthOnly,
+    Ouyang,
+    Proportional,
+    SquareRoot,
+    Steady,
+)
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.model.transition import DenseTransition, SparseTransition
@@ -66,10 +77,44 @@ def sure_of_it(**parts):
 def test_plans_do_not_wait_for_events_of_negligible_probability():
     """Endless horizon: work until the rare transition. Finite: work in a tenth of the rounds, as the threshold says."""
     for planning_horizon, share in ((Endless(), 1.0), (Proportional(), 0.1)):
-        agent = sure_of_it(ledger=None, planning_horizon=planning_horizon)
+        agent = sure_of_it(ledger=None, planning_horizon=planning_horizon, belief=LearnedMass(exceptions=False))
         agent.counts.visits[:] = 100
         agent.rounds = 400
         assert agent.begin(0).policy[0, 0] == pytest.approx(share, abs=1e-6)
+
+
+@pytest.mark.parametrize(("leak", "stays"), [(0.04, 0.0), (0.06, 1.0)])
+def test_plans_count_on_ways_out_of_reach_that_an_episode_can_find(leak, stays):
+    """After 400 rounds episodes last 20. Staying in 0 leads to the better state 2 once in 25 or 16.7 rounds."""
+    agent = PSConRL(3, 2, [1.0], np.zeros((2, 3, 2)), seed=0, doubt=None, ledger=None)
+    agent.costs[0] = [[1.0, 0.5], [0.5, 0.5], [0.0, 0.0]]
+    table = np.array([[1 - leak, 0, leak], [0, 1, 0], [1, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1.0]])
+    agent._draw = lambda doubted=None: DenseTransition(table)
+    for move in ((0, 0), (1, 1), (2, 0), (3, 0)):
+        agent.counts.tally.note_times(*move, 100)
+    agent.counts.visits[:4] = 100
+    agent.rounds = 400
+    assert agent.begin(0).policy[0, 0] == stays
+
+
+@pytest.mark.parametrize("make", [DenseTransition, lambda P: SparseTransition(csr_array(P))])
+def test_rows_that_may_be_exceptions_lead_out_of_reach_only_if_an_episode_is_long_enough(make):
+    """Only tried rows of states in reach lose what is below 1 / steps, and only to states out of reach."""
+    P = np.array([[0.9, 0.06, 0.04, 0.0], [0.04, 0.5, 0.06, 0.4], [0.04, 0.04, 0.46, 0.46], [0.01, 0.47, 0.49, 0.03]])
+    counts = Counts(4, 1, 1)
+    for s, following in ((0, 1), (1, 0), (3, 2)):
+        counts.tally.note(s, following)
+    counts.visits[[0, 1, 3]] = 1
+    belief = LearnedMass().made_for(4, 1, 1)
+    wanted = P.copy()
+    wanted[0] = [0.9 / 0.96, 0.06 / 0.96, 0.0, 0.0]
+    np.testing.assert_allclose(belief.expected_within(make(P), counts, 0, 20).toarray(), wanted, rtol=1e-15)
+    for other in (LearnedMass(exceptions=False), LearnedMass(support=np.ones((4, 1, 4)))):
+        sample = make(P)
+        assert other.made_for(4, 1, 1).expected_within(sample, counts, 0, 20) is sample
+    counts.tally.note(0, 3)
+    sample = make(P)
+    assert belief.expected_within(sample, counts, 0, 20) is sample  # all states are in reach
 
 
 def test_over_the_whole_run_the_limit_is_kept():

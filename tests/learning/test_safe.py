@@ -690,7 +690,7 @@ def test_a_spec_tells_the_ranges_of_what_can_come_out_not_of_means():
 def test_words_that_contradict_a_baseline_are_refused():
     with pytest.raises(ConfigError, match="give --baseline or --support, not both"):
         Knowledge(support=True, baseline="safest", dashes="--")
-    with pytest.raises(ConfigError, match="--baseline: agent 'psconrl' has no baseline with a slack; 'safe' has"):
+    with pytest.raises(ConfigError, match="--baseline: agent 'psconrl' has no baseline; 'safe' and 'c-ucrl' have"):
         Knowledge(baseline="safest", dashes="--").need_believer("psconrl", [])
     with pytest.raises(ConfigError, match="--option baseline and --baseline contradict each other"):
         Knowledge(baseline="safest", dashes="--").need_believer("safe", ["baseline"])

@@ -9,7 +9,7 @@ import psconrl
 from psconrl import simulate
 from psconrl.agents import TripleQA
 from psconrl.envs.gym_env import CMDPEnv
-from psconrl.errors import AgentError
+from psconrl.errors import AdviceWarning, AgentError
 from psconrl.kernels import rounds
 from psconrl.learning.agents.triple_qa import Constants
 from psconrl.learning.posterior.counts import Record
@@ -130,6 +130,23 @@ def test_costs_are_scaled_to_gains_by_their_ranges():
 def test_bad_ranges_get_one_line(ranges):
     with pytest.raises(AgentError, match=r"^ranges must hold the lowest and the highest of each of 2 costs"):
         TripleQA(2, 2, [0.5], horizon=50, ranges=ranges)
+
+
+def test_an_unknown_range_of_the_objective_grows_from_frame_to_frame():
+    agent = TripleQA(1, 2, [0.5], horizon=50, frame=2)
+    agent.observe(agent.act(0), 0, [-3.0, 0.0])
+    agent.observe(agent.act(0), 0, [-3.0, 0.0])
+    assert agent._scale.lowest.tolist() == [0.0, 0.0]  # until the frame is over
+    agent.act(0)
+    assert (agent._scale.lowest.tolist(), agent._scale.highest.tolist()) == ([-6.0, 0.0], [0.0, 1.0])
+    assert agent._scale.units.tolist() == [6.0, 1.0]
+    again = TripleQA(1, 2, [0.5], horizon=50, frame=2)
+    again.restore(agent.state())
+    assert again._scale.lowest.tolist() == [-6.0, 0.0]
+    given = TripleQA(1, 2, [0.5], horizon=50, frame=1, ranges=[[-4.0, 0.0], [0.0, 1.0]])
+    given.observe(given.act(0), 0, [-3.0, 0.0])
+    given.act(0)
+    assert given._scale.lowest.tolist() == [-4.0, 0.0]
 
 
 # The slow loop
@@ -283,7 +300,8 @@ def test_with_the_constants_of_the_paper_nothing_is_learned_in_a_million_rounds(
     agent = make_agent("triple-qa", 16, 4, ROVER.thresholds, ROVER.costs, 0, 1_000_000)
     assert agent.tightening == pytest.approx(76.6, abs=0.1)
     assert rounds.bonus(10_000, agent.kappa, agent.constants.chi, agent.constants.iota) > 1.0
-    simulate(ROVER, agent, 20_000, seed=0)
+    with pytest.warns(AdviceWarning, match=r"its bonus is still 1.06 at the end of a frame.* Lower kappa below 0.94"):
+        simulate(ROVER, agent, 20_000, seed=0)
     assert (agent.hats == agent.hats.max()).all()
     assert (agent.policy[:, 0] == 1.0).all()
 

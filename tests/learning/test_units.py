@@ -6,6 +6,7 @@ import pytest
 import psconrl
 from psconrl import CMDP, simulate
 from psconrl.agents import CUCRL, LagrangianPSRL, Scaled
+from psconrl.errors import AgentError
 from psconrl.learning.registry import make_agent
 from psconrl.planning.scaling import cost_units
 from test_formulas import CHOICE, taught
@@ -36,6 +37,24 @@ def test_other_units_make_the_same_run(learner, known):
         trace = simulate(cmdp, agent, T, seed=2)
         runs.append((trace.episodes.length, trace.episodes.kind, (trace.cumulative / [objective, cost]).tolist()))
     assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("label", ["pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac"])
+def test_a_gap_for_each_constraint_bounds_its_multiplier_in_its_range(label):
+    """At most 2 u / gap: costs from 0 to 10 and from 0 to 0.5."""
+    costs = np.array([[[0.0, 1.0]], [[10.0, 0.0]], [[0.0, 0.5]]])
+    for gap, wanted in ((2.0, [10.0, 0.5]), ([2.0, 0.1], [10.0, 10.0])):
+        agent = make_agent(label, 1, 2, [5.0, 0.25], costs, 0, 100, gap=gap)
+        assert (agent._ceilings(agent._units()) if label == "pd-lscvi-ucb" else agent.ceilings).tolist() == wanted
+        again = agent.__class__(1, 2, [5.0, 0.25], costs, horizon=100, gap=agent.gap)
+        np.testing.assert_array_equal(again.gap, gap)
+
+
+@pytest.mark.parametrize("label", ["pd-lscvi-ucb", "pd-lsvi-ucb", "pdnac"])
+@pytest.mark.parametrize("gap", [0.0, -1.0, [1.0], [1.0, 0.0], [1.0, np.nan], [1.0, 1.0, 1.0], np.inf, True, "wide"])
+def test_a_gap_that_is_not_positive_gets_one_clear_line(label, gap):
+    with pytest.raises(AgentError, match=r"gap must be (a positive number, or one per threshold|numbers, in a list)"):
+        make_agent(label, 1, 2, [0.5, 0.5], np.ones((3, 1, 2)), 0, 100, gap=gap)
 
 
 def test_c_ucrl_plans_alike_whatever_the_units():

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psconrl import CMDP, Plan, Status, certify, evaluate, plan, save
+from psconrl import CMDP, Plan, Status, certify, evaluate, load, plan, save
 from psconrl.cli import main
 from psconrl.errors import ModelError, PolicyError
 from psconrl.planning.analysis.deterministic import best_deterministic
 from psconrl.planning.analysis.explanation import explain
-from psconrl.planning.analysis.inspection import inspect_model
+from psconrl.planning.analysis.inspection import inspect_model, spans_of
 from psconrl.planning.analysis.threshold_rule import threshold_rule
 from psconrl.planning.mixture_policy import evaluate_mixture
 
@@ -117,6 +117,11 @@ def test_spans_are_those_of_what_is_drawn():
     found = inspect_model(islands)
     assert found.policies == 2
     assert found.spans.max() <= 1.0
+    joined = load("islands")  # one policy is for staying at either place, each with a span of one cost
+    best = plan(joined)
+    spans = [np.ptp(evaluate(joined, policy).biases, axis=1) for policy in best.mixture.policies]
+    np.testing.assert_allclose(np.sort(spans, axis=0), [[0.0, 0.0], [1.0, 1.0]], atol=1e-9)
+    np.testing.assert_allclose(spans_of(joined, best), [1.0, 1.0], atol=1e-9)
     with pytest.raises(PolicyError, match=r"give one of its \.mixture\.policies"):
         evaluate(door(), plan(door()))
 

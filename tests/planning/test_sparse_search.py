@@ -413,6 +413,8 @@ def test_without_what_is_less_likely(form):
     assert found.n_possible == 7
     assert found.is_sparse == transition.is_sparse
     np.testing.assert_array_equal(transition.toarray(), P)  # as it was
+    some = transition.without(0.6, np.array([True, False, True]), np.array([False, True, True]))
+    np.testing.assert_allclose(some.toarray(), [[1, 0, 0], P[1], [1, 0, 0]], rtol=1e-15)
 
 
 @pytest.mark.parametrize(("within", "off"), [(1e-9, 1e-10), (1e-6, 1e-8)])

@@ -3,90 +3,25 @@
 import dataclasses
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
 
-from psconrl.cli import main
+from boards import MINE, TINY
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment import board_protocol
 from psconrl.experiment.board_protocol import board_plays, find_entry, protocol_digest, tuning_plays
 from psconrl.experiment.spec import EnvironmentGroup
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
-from psconrl.report.board_page import board_contents, ranking_changes, read_folder
+from psconrl.report.board_page import CHARGES, board_contents, ranking_changes, submissions_by_title
 from psconrl.report.curves import read_experiments
 from psconrl.report.growth import growth_of_score
 from psconrl.report.leaderboard import leaderboards
 from psconrl.report.submission import SubmittedRun, differences, merged_experiments
-from psconrl.report.submission_checksums import with_checksums
+from psconrl.report.submission_checksums import changed_in, with_checksums
 from psconrl.report.submission_file import read_submission, write_submission
 from reports import EVIL, made_up_submission
-
-TINY = """
-name = "Leaderboard"
-seed = 5
-replicates = 2
-[agents.psconrl]
-setting = "ours"
-[agents.uniform]
-[experiments.chain]
-costs = ["known", "noisy"]
-horizon = 320
-[experiments.queue]
-agents = ["psconrl", "uniform"]
-costs = ["known", "noisy"]
-horizon = 320
-quick = { horizon = 160, replicates = 1, agents = ["uniform"] }
-"""
-# The least action with a probability of its own: quick, deterministic given the seed, and refuses two constraints.
-MINE = """
-import numpy as np
-from psconrl import Episode
-
-class Mine:
-    title = "Mine, mixed"
-    def __init__(self, n_states, n_actions, thresholds, costs=None, seed=None, least=0.5):
-        if len(thresholds) > 1:
-            raise ValueError("one constraint only")
-        self.policy = np.full((n_states, n_actions), (1 - least) / n_actions)
-        self.policy[:, 0] += least
-    def begin(self, state):
-        return Episode(self.policy, max_steps=40)
-    def end(self, record):
-        pass
-"""
-
-
-@pytest.fixture
-def tiny(tmp_path, monkeypatch, no_processes):
-    """A folder with ``mine.py``, and a board of two environments."""
-    texts = {"leaderboard": TINY, "sensitivity": TINY.replace("seed = 5", "seed = 6")}
-    for module in ("experiment.board_protocol", "report.submission_file"):
-        monkeypatch.setattr(f"psconrl.{module}.shipped_spec", lambda name: parse_spec(texts[name]))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", list(sys.path))
-    (tmp_path / "mine.py").write_text(MINE)
-    yield
-    for name in ("mine", "two", "none", "broken", "blind", "picky"):
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def board(capsys):
-    """Run a command ``psconrl board``, and return its exit code and what it printed."""
-
-    def run(*arguments):
-        try:
-            main(["board", *arguments])
-            code = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        printed = capsys.readouterr()
-        return code, " ".join((printed.out + printed.err).split())
-
-    return run
 
 
 @pytest.mark.usefixtures("tiny")
@@ -180,8 +115,8 @@ def test_a_submission_has_the_same_board_as_the_results_file(board, tmp_path):
     with Store("a.db") as store:
         stored = read_experiments(store)
     read = merged_experiments({"psconrl": read_submission(tmp_path / "a.json")})
-    for factor in (1.5, 2.0):
-        ours, theirs = leaderboards(read, factor), leaderboards(stored, factor)
+    for charge in CHARGES:
+        ours, theirs = leaderboards(read, charge), leaderboards(stored, charge)
         assert list(ours) == ["Costs known", "Costs noisy"] == list(theirs)
         for kind, found in ours.items():
             for one, two in zip(found.standings, theirs[kind].standings, strict=True):
@@ -245,14 +180,19 @@ def test_the_page_has_all_submissions_of_a_folder(board, tmp_path):
     write_submission(dataclasses.replace(first, title="uniform"), folder / "again.json")
     code, printed = board("page", "all", "-o", "board.html")
     assert (code, "Page: board.html" in printed) == (0, True)
-    contents = board_contents(read_folder(folder))
+    contents = board_contents(submissions_by_title(folder))
     assert contents["quick"]
-    known = contents["boards"][contents["factors"].index(2.0)]["Costs known"]
+    known = contents["boards"][0]["Costs known"]
     assert {row["agent"]: row["environments"] for row in known["standings"]} == {
         "PSConRL": 2, "Mine, mixed": 1, EVIL: 1, "uniform (again)": 1, "uniform": 2,
     }  # fmt: skip
     assert set(known["places"]["queue"]) == {"PSConRL", "uniform"}
-    assert [line.partition(":")[0] for line in contents["changes"]] == ["Costs known", "Costs noisy"]
+    assert [line.partition(":")[0] for line in contents["changes"]] == [
+        "Costs known",
+        "Costs known",
+        "Costs noisy",
+        "Costs noisy",
+    ]
     text = (tmp_path / "board.html").read_text()
     assert EVIL not in text
     assert "https://" not in text
@@ -261,19 +201,25 @@ def test_the_page_has_all_submissions_of_a_folder(board, tmp_path):
     assert (code, "are not of the same board" in printed) == (2, True)
 
 
-def test_the_page_says_where_the_ranking_depends_on_the_price_factor():
+def test_the_page_says_where_the_ranking_depends_on_the_charge():
     """An agent with regret 29 against one with regret 10 and an overspending of 10 at price 1."""
 
     submissions = [made_up_submission({"chain": outcome}) for outcome in ((29.0, 0.0), (10.0, 10.0))]
     experiments = merged_experiments(dict(zip("ab", submissions, strict=True)))
-    boards = {factor: leaderboards(experiments, factor) for factor in (1.5, 2.0, 4.0)}
+    boards = {charge: leaderboards(experiments, charge) for charge in CHARGES}
     assert ranking_changes(boards) == [
         "Costs known: the ranking changes with the price factor (1.5 instead of 2: b 2 → 1, a 1 → 2). Within "
-        "environments it changes in chain (1.5)."
+        "environments it changes in chain (1.5).",
+        "Costs known: the ranking is the same at every floor of 0, 0.5, 1, 2. Within environments it is the same as "
+        "well.",
     ]
-    same = {2.0: boards[2.0], 4.0: boards[4.0]}
-    assert ranking_changes(same) == [
-        "Costs known: the ranking is the same at factors 2, 4. Within environments it is the same as well."
+    free = [dataclasses.replace(e, facts=e.facts | {"prices": [0.0], "range_prices": [1.5]}) for e in experiments]
+    boards = {charge: leaderboards(free, charge) for charge in CHARGES}
+    assert ranking_changes(boards) == [
+        "Costs known: the ranking is the same at every price factor of 1.5, 2, 4. Within environments it is the same "
+        "as well.",
+        "Costs known: the ranking changes with the floor (2 instead of 1: a 2 → 1, b 1 → 2). Within environments it "
+        "changes in chain (2).",
     ]
 
 
@@ -282,7 +228,7 @@ def test_the_page_has_the_standings_of_every_part(monkeypatch):
     monkeypatch.setattr("psconrl.report.board_page.board_groups", lambda: groups)
     outcomes = ({"chain": (10.0, 0.0), "queue": (30.0, 0.0)}, {"chain": (20.0, 0.0), "queue": (20.0, 0.0)})
     contents = board_contents(dict(zip("ab", map(made_up_submission, outcomes), strict=True)))
-    known = contents["boards"][1]["Costs known"]
+    known = contents["boards"][0]["Costs known"]
     assert [(part["title"], part["description"]) for part in known["parts"]] == [
         ("chain", "About chain."), ("queue", "About queue."),
     ]  # fmt: skip
@@ -324,7 +270,7 @@ def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
     other = board_plays(find_entry("sa-cvi-ucb"), quick=False)
     assert protocol_digest(other.jobs) == protocol_digest(plays.jobs)
     assert set(other.left_out) == {
-        job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "safe"
+        job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "psconrl"
     } & names - {job.experiment for job in shipped_spec("leaderboard").jobs() if job.label == "sa-cvi-ucb"}
     assert protocol_digest(board_plays(find_entry("psconrl"), quick=True).jobs) != protocol_digest(plays.jobs)
     tried = tuning_plays(find_entry("psconrl"), "share", [0.1, 1.0], quick=False)
@@ -344,13 +290,13 @@ def test_the_shipped_protocol_has_all_environments_and_keeps_its_digest():
         (["submit", "mine.py", "--out", "mine.db"], "--out: 'mine.db' must end in .json"),
         (["submit", "mine.py", "--grid", "least"], "--grid: must be KEY=VALUE"),
         (["submit", "mine.py", "--grid", "least=a,b"], "--grid: the values of least must be numbers"),
-        (["submit", "mine.py", "--grid", "least=0.5"], "a grid has 2 to 5 different values"),
+        (["submit", "mine.py", "--grid", "least=0.5"], "a grid has 2 to 8 different values"),
         (["submit", "mine.py", "--grid", "lest=0.5,0.6"], "unknown option 'lest'; did you mean 'least'?"),
         (["submit", "mine.py", "--results", "a.json"], "--results: 'a.json' must end in .db"),
         (["check", "none.json"], "none.json: no such file"),
         (["check", "."], "has no submissions"),
         (["check", "mine.py"], "mine.py: is not JSON"),
-        (["page", "none"], "none: no such folder"),
+        (["page", "none"], "none: no such file or folder"),
         (["page", "."], "has no submissions"),
     ],
 )
@@ -390,6 +336,9 @@ DAMAGE = {
     "runs of 'chain' must be as many as those of the reference": lambda r: r["runs"]["chain"].pop(),
     "totals in runs of 'chain' must be a number": lambda r: r["runs"]["chain"][0]["totals"][0].__setitem__(0, None),
     "prices of 'chain' must be a list of 1 numbers": lambda r: r["environments"]["chain"].update(prices=[]),
+    "range_prices of 'chain' must be a list of numbers from 0 on": lambda r: r["environments"]["chain"].update(
+        range_prices=[-1.0]
+    ),
     "quick of protocol must be true or false": lambda r: r["protocol"].update(quick=1),
     "runs must be there": lambda r: r.update(runs={}),
 }
@@ -429,6 +378,15 @@ def test_a_submission_that_was_edited_is_neither_checked_nor_on_the_page(board, 
         assert (code, message in printed) == (2, True), printed
 
 
+def test_the_checksum_of_a_run_has_64_bits():
+    record = with_checksums({"title": "a", "runs": {"chain": [{"replicate": 0, "seconds": 1.0}]}, "reference": {}})
+    (run,) = record["runs"]["chain"]
+    assert re.fullmatch("[0-9a-f]{16}", run["checksum"])
+    assert changed_in(record) == []
+    run["seconds"] = 2.0
+    assert changed_in(record) == ["chain, a, run 0"]
+
+
 @pytest.mark.usefixtures("tiny")
 def test_no_digit_of_a_submission_changes_in_silence(board, tmp_path, full):
     board("submit", "mine.py", "--quick")
@@ -464,4 +422,4 @@ def test_a_value_that_an_agent_refuses_is_an_error_not_an_environment_left_out(t
     (tmp_path / "picky.py").write_text(picky)
     with pytest.raises(ConfigError, match=r"'development chain', Mine, mixed least=2: ValueError: one constraint only"):
         tuning_plays(find_entry("picky.py"), "least", [0.5, 2], quick=True)
-    assert board_protocol.MOST_VALUES == 5
+    assert board_protocol.MOST_VALUES == 8

@@ -27,7 +27,7 @@ from psconrl.report.claim_rules import (
 from psconrl.report.claims_table import claims_markdown, claims_table, decided_claims
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.example_diagram import draw_example, moves_of
-from psconrl.report.panels import DRAWN_POINTS
+from psconrl.report.panel_contents import DRAWN_POINTS
 from psconrl.report.paper_claims import BOX, CLAIMS, COMPARISONS, ENDS, LARGE_GRID, SMALL_GRID, VERSIONS, RangeRule
 from psconrl.report.paper_figures import figure2
 

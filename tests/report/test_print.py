@@ -16,8 +16,10 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
+from psconrl.report.cut_curves import CLIP, MINUS, reach_of
 from psconrl.report.metrics import METRICS, available, measures
-from psconrl.report.panels import CLIP, panel_figure, reach_of, rows_of, runs_of
+from psconrl.report.panel_contents import rows_of
+from psconrl.report.panels import Print, panel_figure, runs_of
 from psconrl.report.print_table import FORMATS, print_table
 from psconrl.report.selection import select
 from psconrl.report.statistics import mean_interval
@@ -115,7 +117,7 @@ def test_metrics_are_those_of_the_runs(experiments):
         "regret": curves.regret,
         "violation": curves.violation(1),
         "priced": curves.regret + price * curves.violation(1),
-        "penalised": curves.regret + 2 * price * np.maximum(curves.violation(1), 0.0),
+        "score": curves.regret + 2 * price * np.maximum(curves.violation(1), 0.0),  # more than its range price
         "objective": curves.average(0),
         "cost": curves.average(1),
         "paper-regret": curves.paper_curve(0, 500),
@@ -153,12 +155,17 @@ def test_a_metric_that_an_experiment_lacks_is_said(experiments):
     rover = experiments[0]
     unevaluated = {label: replace(c, strong=c.strong * np.nan) for label, c in rover.curves.items()}
     with pytest.raises(ConfigError, match="strong-regret: experiment 'marsrover-4x4' has no exact evaluation"):
-        measures([replace(rover, curves=unevaluated), *experiments[1:]], ["strong-regret"])
+        measures([replace(rover, curves=unevaluated)], ["strong-regret"])
     lost = replace(rover, curves={"a": replace(rover.curves["psconrl"], optimum=np.array([np.nan] * 3))}, facts={})
     with pytest.raises(ConfigError, match="has no optimum to compare with"):
         measures([lost], ["regret"])
     with pytest.raises(ConfigError, match="has no shadow prices"):
         measures([lost], ["priced"])
+    with pytest.raises(ConfigError, match="has no shadow prices"):
+        measures([lost], ["score"])
+    old = replace(rover, facts={key: value for key, value in rover.facts.items() if key != "range_prices"})
+    with pytest.raises(ConfigError, match="earlier version, without range prices; run the sweep again, which keeps"):
+        measures([old], ["score"])
     assert [m.title for m in available(replace(lost, curves=unevaluated), list(METRICS))] == [
         "regret",
         "violation (cost 1)",
@@ -183,7 +190,7 @@ def test_an_agent_that_lacks_a_metric_has_a_dash_with_a_note(experiments):
     markdown = print_table(both, measured, "markdown").splitlines()
     assert markdown[3].endswith(" | - | - |")
     assert "| - |" not in markdown[2]
-    assert markdown[-1].endswith("A dash: not evaluated for this agent.")
+    assert markdown[-1].endswith("A dash: not known for this agent.")
     assert "A dash" not in print_table(both, measured[:1], "markdown")
     latex = print_table(both, measured, "latex").splitlines()
     assert latex[6].endswith(r"& -- & -- \\")
@@ -232,9 +239,8 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
     figure = panel_figure([replace(rover, curves=changed)], rows_of(measures([rover], ["regret"])))
     (text,) = panels_of(figure)
     lines = " ".join(text.split())
-    assert "↑ far ends at 1,000" in lines
-    assert "↓ low ends at -1,000" in lines
-    assert "↑ back ends at 3, from 500" in lines
+    assert "↑ far ends at 1,000; back up to 500" in lines
+    assert f"↓ low ends at {MINUS}1,000" in lines
     assert "near" not in lines
     notes = next(text for text in figure.axes[0].texts if "ends at" in text.get_text())
     figure.draw_without_rendering()
@@ -246,17 +252,17 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
 
 def test_the_runs_of_every_agent_are_stated(experiments):
     rover, box, _ = experiments
-    assert runs_of(rover) == "3 runs; 2 of C-UCRL"
+    assert runs_of(rover) == "3 runs; 2 of C-UCRL (2 runs: no interval)"
     assert runs_of(box) == "3 runs"
     figure = panel_figure([rover, box], rows_of(measures([rover, box], ["regret"])))
     titles = [" ".join(axes.get_title().split()) for axes in figure.axes]
-    assert titles == ["marsrover-4x4 3 runs; 2 of C-UCRL", "box 3 runs"]
+    assert titles == ["marsrover-4x4 3 runs; 2 of C-UCRL (2 runs: no interval)", "box 3 runs"]
 
 
 @pytest.mark.parametrize(("width", "shape"), [(3.25, (4, 1)), (2.0, (4, 1)), (7.0, (2, 2)), (None, (2, 2))])
 def test_panels_fit_the_width(experiments, width, shape):
     shown = select(experiments, ["marsrover-4x4,box"])
-    figure = panel_figure(shown, rows_of(measures(shown, ["regret", "violation"])), width)
+    figure = panel_figure(shown, rows_of(measures(shown, ["regret", "violation"])), Print(width))
     if width == 3.25:
         shape = (2, 2)  # two of 1.6 inches
     assert figure.axes[0].get_gridspec().get_geometry() == shape
@@ -267,7 +273,7 @@ def test_panels_fit_the_width(experiments, width, shape):
 
 def test_one_experiment_has_its_measures_side_by_side(experiments):
     shown = select(experiments, ["queue"])
-    figure = panel_figure(shown, rows_of(measures(shown, ["violation", "cost"])), 7.0)
+    figure = panel_figure(shown, rows_of(measures(shown, ["violation", "cost"])), Print(7.0))
     assert [" ".join(axes.get_ylabel().split()) for axes in figure.axes] == [
         "violation (delay), customers x step", "violation (power)", "average delay, customers", "average power",
     ]  # fmt: skip
@@ -282,9 +288,9 @@ def test_widths_have_units(text, length):
     assert inches(text) == pytest.approx(length, rel=1e-12)
 
 
-@pytest.mark.parametrize("text", ["3.25", "wide", "3em", "-3in", "0in", "0.9in", "41in", "1e9in", "nanin", ""])
+@pytest.mark.parametrize("text", ["3.25", "wide", "3em", "-3in", "0in", "1.4in", "41in", "1e9in", "nanin", ""])
 def test_widths_that_make_no_sense_are_one_line(text):
-    with pytest.raises(ConfigError, match=r"^--width: must be (a number with its unit|from 1in to 40in)"):
+    with pytest.raises(ConfigError, match=r"^--width: must be (a number with its unit|from 1.5in to 40in)"):
         inches(text)
 
 
@@ -302,6 +308,71 @@ def test_the_command_draws_as_wide_as_was_asked(results, tmp_path, capsys):
         assert run("figure", results, "--out", tmp_path / f"f.{suffix}") == 0
     drawn = (tmp_path / "f.svg").read_text()
     assert "marsrover-4x4" in drawn
+
+
+def test_the_axes_and_the_font_of_a_figure_are_chosen_by_options(results, tmp_path, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("psconrl.report.figure_files.write_figure", lambda figure, *_, **__: drawn.append(figure))
+    out = ("--out", tmp_path / "f.pdf", "--experiments", "box")
+    ends = ("--ylim", "regret=-5,7", "--ylim", "-1,2")
+    assert (
+        run("figure", results, *out, "--metric", "regret,violation,cost", *ends, "--log", "x", "--font", "serif") == 0
+    )
+    figure = drawn.pop()
+    assert [axes.get_ylim() for axes in figure.axes[:3]] == [(-5.0, 7.0), (-1.0, 2.0), (-1.0, 2.0)]
+    assert {axes.get_xscale() for axes in figure.axes[:3]} == {"log"}
+    assert figure.legends[0].get_texts()[0].get_fontfamily()[0] == "STIXGeneral"
+    assert run("figure", results, *out, "--fontsize", "9", "--width", "3.25in") == 0
+    assert drawn.pop().axes[0].xaxis.label.get_fontsize() == 9.0
+    capsys.readouterr()
+    wrong = {
+        ("--ylim", "1"): "--ylim: must be LOW,HIGH or METRIC=LOW,HIGH with LOW below HIGH; got '1'",
+        ("--ylim", "2,1"): "--ylim: must be LOW,HIGH",
+        ("--ylim", "0,inf"): "--ylim: must be LOW,HIGH",
+        ("--ylim", "cost=0,1"): "--ylim: unknown metric in this figure 'cost'; known: regret, violation",
+        ("--ylim", "0,1", "--ylim", "0,2"): "--ylim: '0,2' is given twice",
+        ("--font", "Helvetca"): "--font: unknown font 'Helvetca'",
+        ("--fontsize", "99"): "--fontsize: must be from 4 to 24 points; got 99",
+        ("--against", "h"): "--against: unknown option of a grid 'h'",
+    }
+    for options, message in wrong.items():
+        assert message in fails(capsys, "figure", results, *out, *options)
+    assert drawn == []
+
+
+@pytest.mark.usefixtures("no_processes")
+def test_grids_and_environments_without_an_optimum_are_drawn_by_the_command(tmp_path, capsys):
+    (tmp_path / "s.toml").write_text(
+        """
+replicates = 2
+[agents.psconrl]
+grid = { share = [0.1, 1.0] }
+[experiments.queue]
+horizon = 100
+[experiments.hopeless]
+env = "counterexample"
+thresholds = { cost = 0.1 }
+horizon = 100
+"""
+    )
+    results = tmp_path / "r.db"
+    assert run("sweep", tmp_path / "s.toml", "--out", results) == 0
+    capsys.readouterr()
+    message = "Left out: regret: experiment 'hopeless' has no optimum to compare with"
+    for options in ((), ("--against", "share", "--rename", "psconrl=Ours")):
+        assert run("figure", results, "--width", "3.25in", "--out", tmp_path / "f.svg", *options) == 0
+        printed = capsys.readouterr()
+        assert message in printed.err
+        assert "Picture:" in printed.out
+        drawn = (tmp_path / "f.svg").read_text()
+        assert "no optimum to" in drawn
+    assert "Ours" in drawn
+    assert "share" in drawn
+    assert run("table", results) == 0
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert "| hopeless | psconrl share=0.1 | 2 | - |" in printed.out
+    assert "has no optimum" in fails(capsys, "table", results, "--experiments", "hopeless")
 
 
 def test_bad_input_to_the_commands_is_one_line(results, tmp_path, capsys):
@@ -331,14 +402,24 @@ def test_tables_have_the_numbers_of_the_runs(experiments, results, tmp_path, cap
     markdown = print_table(shown, measured, "markdown").splitlines()
     assert markdown[0] == "| experiment | agent | runs | regret | violation |"
     assert markdown[2].startswith(f"| box | PSConRL | 3 | {regret} |")
-    assert markdown[-1] == "Mean and 95% bootstrap interval over runs, after the last round."
+    assert markdown[-1] == "Mean and 95% interval (Student's t) over runs, after the last round. 2 runs: no interval."
     alone = print_table(shown[:1], measures(shown[:1], ["violation"]), "markdown").splitlines()
     assert alone[0] == "| agent | runs | violation (corner) |"
-    assert [row["spread"] for row in rows] == ["interval"] * 6
+    assert [row["spread"] for row in rows] == ["interval"] * 4 + ["2 runs: no interval"] * 2
     assert run("table", results, "--experiments", "box", "--format", "latex", "--out", tmp_path / "t.tex") == 0
     capsys.readouterr()
     assert run("table", results, "--experiments", "box", "--format", "latex") == 0
     assert capsys.readouterr().out == (tmp_path / "t.tex").read_text()
+
+
+def test_every_experiment_of_a_latex_table_has_the_names_of_its_own_costs(experiments):
+    shown = select(experiments, ["box", "marsrover-4x4"], ["psconrl"])
+    lines = print_table(shown, measures(shown, ["regret", "violation"]), "latex").splitlines()
+    assert lines[3] == r"agent & runs & regret & violation \\"
+    assert lines[5] == r"\multicolumn{2}{l}{\emph{box}} & regret & violation (corner) \\"
+    assert lines[8] == r"\multicolumn{2}{l}{\emph{marsrover-4x4}} & regret & violation (risk) \\"
+    alike = print_table(shown, measures(shown, ["regret"]), "latex").splitlines()
+    assert alike[5] == r"\multicolumn{3}{l}{\emph{box}} \\"  # one name for all stands at the head of the table
 
 
 def test_only_numbers_with_intervals_are_said_to_have_them(experiments):
@@ -348,7 +429,7 @@ def test_only_numbers_with_intervals_are_said_to_have_them(experiments):
     deviation = values.std()
     both, paper = measures(box, ["regret", "paper-regret"]), measures(box, ["paper-regret"])
     notes = [print_table(box, measured, "markdown").splitlines()[-1] for measured in (both[:1], paper, both)]
-    assert notes[0] == "Mean and 95% bootstrap interval over runs, after the last round."
+    assert notes[0] == "Mean and 95% interval (Student's t) over runs, after the last round."
     assert notes[1] == "In the paper's metric, mean and standard deviation over runs, after the last round."
     assert notes[2] == f"{notes[0]} {notes[1]}"
     rows = list(csv.DictReader(io.StringIO(print_table(box, both, "csv"))))
@@ -373,7 +454,8 @@ def compiles_in_principle(latex):
         if line.startswith((r"\toprule", r"\midrule", r"\bottomrule", r"\addlinespace")):
             assert "&" not in plain
         elif line.startswith(r"\multicolumn"):
-            assert line.startswith(rf"\multicolumn{{{columns}}}{{l}}")
+            span = re.match(r"\\multicolumn\{(\d+)\}\{l\}\{", line)
+            assert plain.count("&") == columns - int(span[1])
         else:
             assert plain.count("&") == columns - 1
             assert not line.startswith(("[", "*"))
@@ -389,7 +471,7 @@ def test_latex_escapes_names_and_is_balanced(experiments):
     assert r"\input" not in latex
     assert r"{}[*] 50\% of R\&D\_2 \#1 \{a\} \textbackslash{}input\{x\} \$x\textasciicircum{}2\$" in latex
     assert r"\usepackage{booktabs}" in latex
-    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"95\% bootstrap interval over runs"):
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"95\% interval (Student's t) over runs"):
         assert latex.count(rule) == 1
     assert re.search(r" & --", latex)  # a second limit only the queue has
     assert not re.search(r"[ \[]-\d", latex)  # a hyphen is no minus sign
@@ -410,5 +492,7 @@ def test_a_single_run_has_no_interval(experiments):
     )
     alone = [replace(rover, curves={"psconrl": one})]
     text = print_table(alone, measures(alone, ["regret"]), "csv").splitlines()[1]
-    assert text.endswith(",,,")
-    assert runs_of(alone[0]) == "1 run"
+    assert text.endswith(",,,1 run: no interval")
+    assert runs_of(alone[0]) == "1 run: no interval"
+    both = replace(rover, curves={"psconrl": c, "one": one})
+    assert runs_of(both) == f"3 runs; 1 of {one.title} (1 run: no interval)"

@@ -11,7 +11,7 @@ from psconrl.experiment.spec_file import shipped_spec
 from psconrl.learning.registry import RECIPES, VARIANTS, title_of, titles_of
 from psconrl.report import page
 from psconrl.report.number_format import format_number
-from psconrl.report.style import BLUE, LOOKS, OTHERS, PALETTE, SKY, looks_of, nth_look
+from psconrl.report.style import BLUE, LOOKS, OTHER_MARKERS, OTHERS, PALETTE, SKY, looks_of, nth_look
 from reports import curve, one_panel
 
 SHIPPED = {job.label for name in ("paper", "theory") for job in shipped_spec(name).jobs(quick=True)}
@@ -27,12 +27,20 @@ def test_the_style_of_an_agent_does_not_depend_on_the_others_shown():
     alone, together = looks_of(["c-ucrl"]), looks_of(["mine", "psconrl", "c-ucrl", "yours"])
     assert alone["c-ucrl"] == together["c-ucrl"] == LOOKS["c-ucrl"]
     assert looks_of(["mine", "yours"]) == {label: together[label] for label in ("mine", "yours")}
-    assert together["mine"] == nth_look(0, OTHERS)
+    assert together["mine"] == nth_look(0, OTHERS, OTHER_MARKERS)
+
+
+def test_every_pair_of_agents_differs_in_dash_or_marker():
+    """In greyscale, colours do not distinguish. 30 agents of one's own, beside all those of the library."""
+    looks = looks_of([*LOOKS, *(f"mine {k}" for k in range(30))]).values()
+    assert len({(look.dash, look.marker) for look in looks}) == len(looks) == len(LOOKS) + 30
 
 
 def test_many_unknown_agents_have_distinct_styles():
-    assert len(set(looks_of(f"agent {k}" for k in range(25)).values())) == 25
-    assert len({nth_look(k) for k in range(50)}) == 50
+    """In colour and dash: the page has no markers."""
+    assert len({(look.colour, look.dash) for look in looks_of(f"agent {k}" for k in range(25)).values()}) == 25
+    looks = [nth_look(k) for k in range(50)]
+    assert len({(look.colour, look.dash) for look in looks}) == 50
     assert not set(OTHERS) & set(PALETTE)
 
 
@@ -62,6 +70,8 @@ def test_the_page_has_the_looks_of_the_figures():
 def test_looks_are_lines_of_matplotlib():
     assert LOOKS["psconrl"].line == {"color": "#0072B2", "ls": "-"}
     assert LOOKS["c-ucrl"].line == {"color": "#000000", "ls": (0, (6, 2))}
+    marked = LOOKS["pdnac"].marked_line
+    assert {key: marked[key] for key in ("color", "ls", "marker")} == {"color": "#D55E00", "ls": "-", "marker": "v"}
 
 
 def test_names_in_pictures():

@@ -386,7 +386,7 @@ def test_agents_that_were_not_evaluated_have_dashes(swept, tmp_path):
         (table,) = [t for t in build(store)["experiments"][0]["tables"] if t["title"] == "Strong regret and violation"]
     assert [row[2:4] == ["-"] * 2 for row in table["rows"]] == [True, True, False]
     assert "-" not in [row[4] for row in table["rows"]]  # the largest excess is always known
-    assert table["note"].endswith("A dash: not evaluated for this agent.")
+    assert table["note"].endswith("A dash: not known for this agent.")
 
 
 def test_large_models_are_evaluated_where_that_is_asked_for(monkeypatch):

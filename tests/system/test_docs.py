@@ -18,6 +18,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import types
+from dataclasses import fields
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -26,8 +28,15 @@ import pytest
 
 import psconrl
 from psconrl.cli import main
+from psconrl.experiment.own_metrics import RecordedRun
+from psconrl.experiment.true_constants import SPAN_CONSTANTS, true_constants
+from psconrl.learning.baseline import known_baseline
+from psconrl.learning.foreign import ARGUMENTS
 from psconrl.learning.part import Part, argument_names
-from psconrl.learning.registry import RECIPES
+from psconrl.learning.registry import RECIPES, with_hints
+from psconrl.learning.runtime.episode_plan import EpisodePlan
+from psconrl.learning.runtime.events import EpisodeEvent
+from psconrl.learning.sampler import trusted
 
 pytestmark = pytest.mark.docs
 
@@ -201,6 +210,31 @@ def test_formulas_are_closed(page):
             assert formula.count("{") == formula.count("}"), formula
 
 
+GREEK = re.compile(
+    "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|chi|omega|Phi|Lambda"
+)
+
+
+def symbols_of(text):
+    """The letters of all formulas in a text, Greek ones by name, without words."""
+    found = set()
+    for formula in re.findall(r"\$\$(.+?)\$\$|\$([^$]+)\$", text, re.DOTALL):
+        formula = re.sub(r"\\(text|mathrm|mathbb|texttt|mathtt|begin|end)\{[^}]*\}", " ", "".join(formula))
+        names = re.findall(r"\\([a-zA-Z]+)|([a-zA-Z])", formula)
+        found |= {letter or name for name, letter in names if letter or GREEK.fullmatch(name)}
+    return found
+
+
+@pytest.mark.parametrize("page", ["theory", "proofs", "algorithms"])
+def test_the_symbols_of_theorems_are_in_the_notation(page):
+    text = (ROOT / f"docs/{page}.md").read_text("utf-8")
+    statements = re.findall(
+        r"^\*\*(?:The t|T|P|L)(?:heorem|roposition|emma).+?(?=^\*Proof|^#|^\*\*What)", text, re.DOTALL | re.M
+    )
+    assert statements
+    assert symbols_of("".join(statements)) <= symbols_of((ROOT / "docs/notation.md").read_text("utf-8"))
+
+
 def test_the_reference_holds_every_public_name():
     shown = re.findall(r"^::: (psconrl\.\S+)", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {f"psconrl.{name}" for name in psconrl.__all__} - set(shown) == {"psconrl.__version__"}
@@ -225,6 +259,42 @@ def test_the_parts_of_the_documentation_are_those_there_are():
         for part in kind.known.values():
             assert f"`{part.__name__}`: `{part.name}`" in row
             assert all(f"`{option}`" in row for option in argument_names(part))
+
+
+def names_in_table(page, heading):
+    """The names in the first column of the first table below a heading, or a text, of a page."""
+    rows = (ROOT / page).read_text("utf-8").partition(heading)[2].partition("\n| ")[2].partition("\n\n")[0]
+    return [name for row in rows.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+
+
+def test_the_table_of_what_an_agent_is_given_is_what_it_is_given():
+    model = psconrl.load("riverswim")
+
+    class Taking:
+        theory_constants = ("gap", *SPAN_CONSTANTS)
+
+        def __init__(self, *, optimistic_cost, ranges, slack, **rest): ...
+
+    sys.modules["taking"] = types.SimpleNamespace(Taking=Taking)
+    try:
+        given = [*ARGUMENTS, *with_hints("taking:Taking", model, {}), *trusted(model), *trusted(model, 5)]
+        given += [*known_baseline(model), *true_constants(model, "taking:Taking")]
+    finally:
+        del sys.modules["taking"]
+    assert set(names_in_table("docs/extending/agent.md", "## What an agent is given")) == set(given)
+
+
+@pytest.mark.parametrize(
+    ("text", "cls"),
+    [
+        ("own-system.md: An event has these attributes", EpisodeEvent),
+        ("own-system.md: `plan` is a `psconrl.agents.EpisodePlan`", EpisodePlan),
+        ("experiments.md: The argument has these attributes", RecordedRun),
+    ],
+)
+def test_the_attributes_are_documented(text, cls):
+    page, _, heading = text.partition(": ")
+    assert set(names_in_table(f"docs/{page}", heading)) == {field.name for field in fields(cls)}
 
 
 def test_docstrings_become_markdown():

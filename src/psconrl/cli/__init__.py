@@ -48,6 +48,8 @@ SECTIONS = {
     "Files": {
         "convert": ("psconrl.cli.convert", "Write a model to another format: .npz, .json, .umb or .drn."),
         "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
+        "provenance": ("psconrl.cli.provenance", "Show or restore what made a sweep's results: spec, code, versions."),
+        "cite": ("psconrl.cli.cite", "Print BibTeX of the library, of agents, of all agents of a sweep."),
     },
 }
 COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}

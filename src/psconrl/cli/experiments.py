@@ -15,12 +15,12 @@ from psconrl.cli.signals import end_politely
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.executors import MOST_WORKERS
-from psconrl.experiment.export import FORMATS, export_tables
 from psconrl.experiment.job import Job
 from psconrl.experiment.runner import SweepOutcome, run_sweep
 from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import read_spec, shipped_spec
 from psconrl.experiment.store import Store
+from psconrl.experiment.trajectories import export_trajectories
 from psconrl.simulation.interrupt import Interrupted
 
 SHIPPED = ("paper", "theory", "leaderboard", "practical", "sensitivity")
@@ -77,12 +77,22 @@ def write_page(results: str | Path, page: Path) -> Path:
 
 @click.command("export")
 @click.argument("results")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="csv", show_default=True)
+@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
 @click.option("-o", "--out", metavar="FOLDER", help="The folder to write to. [default: RESULTS-tables]")
-def export_command(results: str, form: str, out: str | None) -> None:
-    """Write the runs and checkpoints of RESULTS as flat tables for other programs."""
+@click.option("--stale", is_flag=True, help="Also the runs that newer code or settings have replaced: current is 0.")
+@click.option("--trajectories", is_flag=True, help="Also the rounds of runs with trajectories = true, as .csv.")
+def export_command(results: str, form: str, out: str | None, stale: bool, trajectories: bool) -> None:
+    """Write the runs, checkpoints and probes of RESULTS as flat tables for other programs.
+
+    A run has its settings and hyperparameters, thresholds and shadow prices, final values of all metrics, versions and
+    processor.
+    """
+    from psconrl.report.export import export_tables
+
     with Store(results) as store:
-        files = export_tables(store, Path(out or f"{results}-tables"), form)
+        folder = Path(out or f"{results}-tables")
+        files = export_tables(store, folder, form, stale)
+        files += export_trajectories(store, folder) if trajectories else []
     for path in files:
         console().print(Text(f"Table: {path}"))
 

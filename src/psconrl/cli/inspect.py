@@ -9,7 +9,7 @@ from rich.text import Text
 from psconrl.cli.options import (
     GivenModel,
     json_option,
-    model_options,
+    model_and_threshold_options,
     words,
 )
 from psconrl.cli.progress import (
@@ -33,7 +33,7 @@ OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a mod
 
 
 @click.command("inspect")
-@model_options
+@model_and_threshold_options
 @json_option
 @click.option("--diameter", "force", is_flag=True, help="Compute the diameter however large the model is.")
 def inspect_command(model: GivenModel, as_json: bool, force: bool) -> None:
@@ -87,7 +87,7 @@ def _model_to_look_at(model: GivenModel) -> tuple[CMDP, dict[str, str], Answer |
     Of a system, return the linear model of its answer, and the answer.
     """
     options = words("--set", model.settings)
-    if is_exchange_file(model.name) and not model.goal and not set(options) - {"constants"}:
+    if is_exchange_file(model.name) and not (model.goal or model.thresholds or set(options) - {"constants"}):
         return *read_everything(model.name, options.get("constants", "")), None
     found = model.open()
     if isinstance(found, CMDP):

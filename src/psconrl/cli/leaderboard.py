@@ -1,7 +1,8 @@
 """``psconrl reproduce leaderboard``, ``practical`` and ``sensitivity``: agents ranked, and their hyperparameters."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -13,6 +14,9 @@ from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
+
+if TYPE_CHECKING:
+    from psconrl.report.leaderboard import Board
 
 RANKED = ("leaderboard", "practical")
 BOARDS = (*RANKED, "sensitivity")
@@ -39,18 +43,25 @@ def reproduce_board(
     leave_unless_complete(outcome)
 
 
-def _ranking(what: str, results: Path, folder: Path, spec: Spec) -> list[Path]:
-    from psconrl.report.leaderboard import leaderboards
-    from psconrl.report.leaderboard_figures import leaderboard_figure
-    from psconrl.report.leaderboard_tables import markdown_page, overall_tables
+def show_boards(boards: Mapping[str, "Board"], settings: Mapping[str, str]) -> None:
+    """Print the overall tables of every board; ``settings``: by label, how options were chosen."""
+    from psconrl.report.leaderboard_tables import overall_tables
 
-    boards = leaderboards(_experiments(results), groups=spec.groups)
-    settings = {label: agent.setting for label, agent in spec.agents.items()}
     for name, board in boards.items():
         first, *others = overall_tables(board, settings)
         show_table(first | {"title": name})
         for table in others:
             show_table(table | {"title": f"{name}: {table['title'].lower()}"})
+
+
+def _ranking(what: str, results: Path, folder: Path, spec: Spec) -> list[Path]:
+    from psconrl.report.leaderboard import leaderboards
+    from psconrl.report.leaderboard_figures import leaderboard_figure
+    from psconrl.report.leaderboard_tables import markdown_page
+
+    boards = leaderboards(_experiments(results), groups=spec.groups)
+    settings = {label: agent.setting for label, agent in spec.agents.items()}
+    show_boards(boards, settings)
     text = markdown_page(boards, settings)
     tables = folder / f"{what}.md"
     write_atomically(tables, lambda f: f.write(text.encode()), ConfigError)

@@ -62,6 +62,9 @@ from psconrl.systems.system import System
 )
 @click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and save it there.")
 @click.option("--log", "log_to", metavar="FILE", help="Write a .csv line per episode, for `psconrl monitor FILE`.")
+@click.option(
+    "--trajectory", "trajectory_to", metavar="FILE", help="Write a .csv line per round: state, action, costs."
+)
 @click.option("--support", is_flag=True, help="Give the agent the set of possible transitions.")
 @click.option(
     "--structure/--no-structure",
@@ -73,7 +76,7 @@ from psconrl.systems.system import System
 @click.option(
     "--baseline",
     metavar="PLAN",
-    help="A safe policy that --agent safe starts with: a plan's .npz file, or safest. Goes with --structure.",
+    help="A safe policy for --agent safe or c-ucrl: a plan's .npz file, or safest. For safe, it goes with --structure.",
 )
 @click.option("--plot", metavar="FILE", help="Plot the run to a .png, .svg or .pdf file.")
 def learn_command(**given: Any) -> None:
@@ -92,8 +95,10 @@ def learn_command(**given: Any) -> None:
     run, rounds = make_run(environment, options)
     if files.log is not None:
         run.agent.watch(log_of(model, run, files.log))
+    if files.trajectory is not None:
+        run.record_trajectory()
     watchdog = _watchdog(model, run)
-    out, maximise = console(), model is not None and model.maximise
+    out, maximise = console(), model is None or model.maximise  # Gymnasium has rewards
     limits = ConstraintNames.of(run.cost_names[1:], () if model is None else model.at_least)
     _print_in_yellow(out, advice(run.agent, rounds, maximise))
     best = None
@@ -146,5 +151,8 @@ def _write(out: Console, files: OutputFiles, run: Run, trace: Trace, best: Plan 
         log = files.log
         shown = f"{log} (psconrl monitor {log} shows it)" if log.exists() else "none; no episode has ended yet"
         out.print(Text(f"Log: {shown}"))
+    if files.trajectory is not None and trace.trajectory is not None:
+        trace.trajectory.to_csv(files.trajectory)
+        out.print(Text(f"Trajectory: {files.trajectory}"))
     if files.run is not None:
         out.print(Text(f"Saved: {files.run} (continue with --resume {files.run} --horizon N)"))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from psconrl.cli.options import pairs, picture_path, words
+from psconrl.cli.options import output_path, pairs, picture_path, words
 from psconrl.cli.progress import prepare_with_progress
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
@@ -52,6 +52,7 @@ class LearnOptions:
     save_to: str | None
     resume_from: str | None
     log_to: str | None
+    trajectory_to: str | None
     support: bool
     structure: bool | None
     trust: str | None
@@ -77,6 +78,7 @@ class OutputFiles:
     picture: Path | None
     run: Path | None
     log: Path | None
+    trajectory: Path | None
 
     @classmethod
     def of(cls, options: LearnOptions) -> "OutputFiles":
@@ -85,7 +87,8 @@ class OutputFiles:
         if options.background and (options.save_to or options.resume_from):
             raise ConfigError("--background: such a run cannot be saved or resumed; leave out --save and --resume")
         run = _save_path(options.save_to or options.resume_from, options.resume_from)
-        return cls(picture, run, _log_path(options.log_to, run))
+        trajectory = output_path("--trajectory", options.trajectory_to, (".csv",))
+        return cls(picture, run, _log_path(options.log_to, run), trajectory)
 
 
 def make_run(environment: Environment, options: LearnOptions) -> tuple[Run, int]:
@@ -120,7 +123,8 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
         prepare_with_progress(system)
         chosen = knowledge.options_in_system(system, cmdp, options.agent_name) | chosen
     else:
-        chosen = knowledge.options(cmdp, options.agent_name) | chosen
+        known_costs, emission = not options.unknown_costs, options.emission
+        chosen = knowledge.options(cmdp, options.agent_name, known_costs=known_costs, emission=emission) | chosen
     agent = _agent_for(cmdp, options, chosen, knowledge.structure)
     if options.background:
         return _in_steps(environment, cmdp, agent, options.seed, options.emission)
@@ -143,7 +147,7 @@ def _agent_for(cmdp: CMDP, options: LearnOptions, chosen: dict[str, Any], struct
     if options.unknown_costs and structure:
         raise ConfigError("--unknown-costs and --structure contradict each other: the structure determines the costs")
     if options.unknown_costs:
-        chosen = with_hints(name, cmdp, chosen)
+        chosen = with_hints(name, cmdp, chosen, options.emission)
     sizes = (cmdp.n_states, cmdp.n_actions, cmdp.thresholds)
     return make_agent(name, *sizes, costs, options.seed, options.rounds, **chosen)
 

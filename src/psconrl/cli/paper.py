@@ -1,5 +1,6 @@
 """The commands ``figure`` and ``table``: results of a sweep for a paper."""
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +11,14 @@ from rich.text import Text
 
 from psconrl.cli.options import PICTURES, output_path
 from psconrl.cli.render import console
-from psconrl.errors import ConfigError
+from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.experiment.store import Store
 from psconrl.extras import need_matplotlib
 from psconrl.files import write_atomically
 
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # TeX's point, as in \columnwidth
-NARROWEST_FIGURE, WIDEST_FIGURE = 1.0, 40.0  # inches
+NARROWEST_FIGURE, WIDEST_FIGURE = 1.5, 40.0  # inches
 LENGTH = re.compile(r"(\d+\.?\d*|\.\d+) *([a-z]*)", re.ASCII)
 
 
@@ -50,7 +51,7 @@ SELECTION = (
         metavar="A,B",
         default=("regret,violation",),
         show_default=True,
-        help="Also priced, penalised, objective, cost, strong-regret, strong-violation, largest-excess, paper-regret, "
+        help="Also score, priced, objective, cost, strong-regret, strong-violation, largest-excess, paper-regret, "
         "paper-violation.",
     ),
 )
@@ -66,41 +67,165 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("figure")
 @chosen
 @click.option("--width", metavar="LENGTH", help="Exact width, e.g. 3.25in, 8.5cm, 85mm, 246pt. [default: as it fits]")
+@click.option("--font", metavar="NAME", help="sans, serif (like Times), or an installed font. [default: sans]")
+@click.option("--fontsize", type=float, metavar="PT", help="Of the labels of axes, in points. [default: 8 up to 7.5in]")
+@click.option(
+    "--ylim",
+    "reaches",
+    multiple=True,
+    metavar="[METRIC=]LOW,HIGH",
+    help="Ends of the vertical axes, of one metric or of all; repeatable. Curves beyond them are marked and named.",
+)
+@click.option("--log", type=click.Choice(["x", "y", "xy"]), help="Logarithmic axes.")
+@click.option("--against", metavar="OPTION", help="Final values against an option of a grid, in place of rounds.")
+@click.option("--profile", is_flag=True, help="Performance profiles over all environments, in place of rounds.")
 @click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
-def figure_command(width: str | None, out: str, **given: Any) -> None:
+def figure_command(
+    width: str | None,
+    font: str | None,
+    fontsize: float | None,
+    reaches: tuple[str, ...],
+    log: str | None,
+    against: str | None,
+    profile: bool,
+    out: str,
+    results: str,
+    metrics: tuple[str, ...],
+    **given: Any,
+) -> None:
     """Draw curves of RESULTS for a paper: means over runs with bands, in the width of its column.
 
-    Bands are 95% intervals of the mean; for paper-regret and paper-violation, standard deviations over runs.
+    Bands are 95% intervals of the mean (Student's t), from three runs on; for paper-regret and paper-violation,
+    standard deviations over runs.
 
-    Agents have the colours of the page. A curve that leaves the axes is cut off, and the panel says where it ends.
+    --profile draws the share of runs whose loss (the score in % of uniform play) is above each value.
+
+    Agents have the colours of the page. Any two differ in dash or marker, also in greyscale. A curve that leaves the
+    axes is cut off: a triangle marks where, and the panel says where it ends.
     """
     target = output_path("--out", out, PICTURES)
     need_matplotlib("figure")
     from psconrl.report.figure_files import write_figure
-    from psconrl.report.panels import panel_figure, rows_of
+    from psconrl.report.grid_curves import grid_over
+    from psconrl.report.metrics import measures
+    from psconrl.report.panel_contents import rows_of
+    from psconrl.report.panels import Print, panel_figure
 
-    wide = None if width is None else inches(width)
-    shown, measured = _read(**given)
+    wide, names = None if width is None else inches(width), _listed_metrics(metrics)
+    ends = _axis_ends(reaches, names)
+    experiments = _read(results)
+    form = Print(wide, family=font, size=fontsize, log=log or "")
     assert target is not None
-    write_figure(panel_figure(shown, rows_of(measured), wide), target, exact=True)
+    if profile:
+        _refuse_with("--profile", metric=_is_given("metrics"), against=against is not None)
+        write_figure(_profiles(experiments, form, ends.get(""), given), target, exact=True)
+        console().print(Text(f"Picture: {target}"))
+        return
+    grid = None if against is None else grid_over(experiments, against)
+    shown = _chosen(experiments if grid is None else grid.experiments, **given)
+    played = shown if grid is None else [member for e in shown for member in grid.environments(e)]
+    rows = [
+        row
+        for name in names
+        for row in (rows_of if grid is None else grid.rows)(measures(played, [name]), ends.get(name, ends.get("")))
+    ]
+    write_figure(panel_figure(shown, rows, form), target, exact=True)
+    _say_what_is_missing(played, names)
     console().print(Text(f"Picture: {target}"))
+
+
+def _profiles(experiments: list[Any], form: Any, reach: tuple[float, float] | None, given: dict[str, Any]) -> Any:
+    """Return the figure of the performance profiles of the chosen agents."""
+    from psconrl.report.aggregates import loss_table
+    from psconrl.report.panels import panel_figure
+    from psconrl.report.profile_panel import profile_panel
+
+    shown = _chosen(experiments, **given)
+    table = loss_table(experiments, shown)
+    for title in table.left_out:
+        console(stderr=True).print(Text(f"Left out: {title} does not play all environments"), soft_wrap=True)
+    together, row = profile_panel(table, shown, form.log, reach)
+    return panel_figure([together], [row], form)
+
+
+def _is_given(parameter: str) -> bool:
+    """Whether the command line has an option."""
+    return click.get_current_context().get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
+
+
+def _refuse_with(option: str, **others: bool) -> None:
+    """Raise an error if an option is given with one that it makes void."""
+    for other, given in others.items():
+        if given:
+            raise ConfigError(f"{option} shows the score over all environments; leave out --{other}")
+
+
+def _axis_ends(given: tuple[str, ...], metrics: list[str]) -> dict[str, tuple[float, float]]:
+    """Return the ends of the vertical axes by metric; the name "" stands for all others."""
+    ends = {}
+    for text in given:
+        name, _, numbers = text.rpartition("=")
+        try:
+            low, high = (float(part) for part in numbers.split(","))
+        except ValueError:
+            low, high = math.nan, math.nan
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ConfigError(f"--ylim: must be LOW,HIGH or METRIC=LOW,HIGH with LOW below HIGH; got {quoted(text)}")
+        if name and name not in metrics:
+            raise ConfigError("--ylim: " + unknown_name("metric in this figure", name, metrics))
+        if name in ends:
+            raise ConfigError(f"--ylim: {quoted(name or text)} is given twice")
+        ends[name] = (low, high)
+    return ends
+
+
+def _say_what_is_missing(shown: list[Any], metrics: list[str]) -> None:
+    """Print the metrics that some experiments do not have."""
+    from psconrl.report.metrics import lacking
+
+    for line in dict.fromkeys(line for name in metrics for line in lacking(name, shown)):
+        console(stderr=True).print(Text(f"Left out: {line}"), soft_wrap=True)
 
 
 @click.command("table")
 @chosen
 @click.option("--format", "form", default="markdown", show_default=True, metavar="FORMAT", help="latex, markdown, csv.")
+@click.option("--compare", metavar="LABEL", help="Add differences from this agent, with p-values.")
+@click.option("--aggregate", is_flag=True, help="One row for each agent: interquartile mean over all environments.")
 @click.option("-o", "--out", metavar="FILE", help="The file to write. [default: print the table]")
-def table_command(form: str, out: str | None, **given: Any) -> None:
+def table_command(
+    form: str,
+    compare: str | None,
+    aggregate: bool,
+    out: str | None,
+    results: str,
+    metrics: tuple[str, ...],
+    **given: Any,
+) -> None:
     """Tabulate final values of RESULTS for a paper: mean and 95% interval over runs, and the number of runs.
+
+    --compare adds the difference over runs with the same seed, its interval, and the p-value of a paired t-test,
+    corrected for all differences of the table. With --aggregate, it adds the probability that a run loses less than
+    one of that agent.
 
     paper-regret and paper-violation have the standard deviation over runs in place of the interval.
 
     LaTeX needs the package booktabs; CSV has a line for each number, not rounded, and the column spread says
     whether low and high are those of the interval or of the deviation.
     """
+    from psconrl.report.aggregate_table import aggregate_table
+    from psconrl.report.aggregates import loss_table
+    from psconrl.report.metrics import measures
     from psconrl.report.print_table import print_table
 
-    text = print_table(*_read(**given), form)
+    experiments, names = _read(results), _listed_metrics(metrics)
+    shown = _chosen(experiments, **given)
+    if aggregate:
+        _refuse_with("--aggregate", metric=_is_given("metrics"))
+        text = aggregate_table(loss_table(experiments, shown), form, compare)
+    else:
+        text = print_table(shown, measures(shown, names), form, compare)
+        _say_what_is_missing(shown, names)
     if out is None:
         console().print(Text(text.removesuffix("\n")), soft_wrap=True)
         return
@@ -108,18 +233,22 @@ def table_command(form: str, out: str | None, **given: Any) -> None:
     console().print(Text(f"Table: {out}"))
 
 
-def _read(
-    results: str,
-    experiments: tuple[str, ...],
-    agents: tuple[str, ...],
-    rename: tuple[str, ...],
-    metrics: tuple[str, ...],
-) -> tuple[list[Any], list[Any]]:
-    """Return the experiments and the measures to show."""
+def _listed_metrics(texts: tuple[str, ...]) -> list[str]:
+    return list(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
+
+
+def _read(results: str) -> list[Any]:
+    """Return the experiments of a results file."""
     from psconrl.report.curves import read_experiments
-    from psconrl.report.metrics import measures
-    from psconrl.report.selection import select
 
     with Store(results) as store:
-        shown = select(read_experiments(store), experiments, agents, rename)
-    return shown, measures(shown, [name.strip() for text in metrics for name in text.split(",") if name.strip()])
+        return read_experiments(store)
+
+
+def _chosen(
+    found: list[Any], experiments: tuple[str, ...], agents: tuple[str, ...], rename: tuple[str, ...]
+) -> list[Any]:
+    """Return the experiments and agents to show, with their names."""
+    from psconrl.report.selection import select
+
+    return select(found, experiments, agents, rename)

@@ -108,7 +108,8 @@ def _reproduce_paper(
     for spec_name in dict.fromkeys(PARTS[part][0] for part in chosen):
         spec = paper if spec_name == "paper" else shipped_spec(spec_name)
         needed = [PARTS[part][1] for part in chosen if PARTS[part][0] == spec_name]
-        jobs = [job for job in spec.jobs(quick) if any(names is None or job.experiment in names for names in needed)]
+        names = {name for part in needed for name in part or ()}
+        jobs = spec.jobs(quick) if None in needed else spec.jobs(quick).of(names)
         outcome = run_with_progress(jobs, results, TITLE, workers, executor)
         print_outcome(outcome, results)
         _note_groups(results, spec_name, jobs)

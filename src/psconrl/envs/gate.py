@@ -2,9 +2,9 @@ r"""A gate between two halves of a corridor, which a switch far away from it ope
 
 Cells are 0 to ``length`` - 1, and the gate is in the middle. ``switch`` opens it at either end of the corridor, and
 does nothing elsewhere; ``left`` and ``right`` move by one cell, but not through a closed gate. An open gate closes
-with probability ``closing`` in every round. The reward is 1 for opening the closed gate at the right end. The cost
-``open`` is 1 in every round with an open gate, and ``right`` is 1 in every round in the right half, so that the agent
-has to come back, which takes another opening.
+with probability ``closing`` in every round in which it is not switched. The reward is 1 for opening the closed gate at
+the right end. The cost ``open`` is 1 in every round with an open gate, and ``right`` is 1 in every round in the right
+half, so that the agent has to come back, which takes another opening.
 """
 
 import numpy as np

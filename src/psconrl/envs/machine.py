@@ -1,10 +1,11 @@
 r"""A machine that wears out, breaks down and is repaired: the replacement problem (Derman 1970; Puterman 1994, 4.7.5).
 
-Conditions are 0 (as new) to ``conditions`` - 1; the last state is ``broken``. Running ``fast`` makes one piece a round
-and wears the machine to the next condition with probability ``wearing``; at condition k of n, it breaks down with
-probability ``breaking`` k / (n - 1). Running ``slowly`` makes a quarter of a piece, wears half as often, and breaks
-nothing. ``repair`` makes nothing; it succeeds with probability ``repaired``, and then the machine is as new. A broken
-machine can only be repaired: the other actions do nothing.
+Conditions are 0 (as new) to n - 1, with n = ``conditions``; the last state is ``broken``. Running ``fast`` makes one
+piece a round. At condition k it breaks the machine down with probability ``breaking`` k / (n - 1); if not, it wears the
+machine to the next condition with probability ``wearing``. Running ``slowly`` makes a quarter of a piece, breaks
+nothing, and wears the machine with probability ``wearing`` / 2. A machine at condition n - 1 wears no further.
+``repair`` makes nothing; it succeeds with probability ``repaired``, and then the machine is as new. A broken machine
+can only be repaired: the other actions do nothing.
 
 Reward: pieces. The cost ``damage`` is ``damage`` in every round in which the machine is broken, 0 in all others.
 """
@@ -24,7 +25,7 @@ def machine(
     breaking: float = 0.2,
     repaired: float = 0.5,
     damage: float = 1.0,
-    limit: float = 0.05,
+    damaged: float = 0.05,
 ) -> CMDP:
     """Maximise the pieces that a machine makes under a constraint on the average damage of its breakdowns.
 
@@ -50,14 +51,14 @@ def machine(
     P[cells, REPAIR, 0] += repaired
     P[n, [FAST, SLOWLY], n] = 1.0
     P[n, REPAIR, 0], P[n, REPAIR, n] = repaired, 1.0 - repaired
-    pieces, damaged = np.zeros((n + 1, 3)), np.zeros((n + 1, 3))
+    pieces, harm = np.zeros((n + 1, 3)), np.zeros((n + 1, 3))
     pieces[:n, FAST], pieces[:n, SLOWLY] = 1.0, 0.25
-    damaged[n] = damage
+    harm[n] = damage
     return CMDP.from_rewards(
         P,
         pieces,
-        costs=[damaged],
-        thresholds=[limit],
+        costs=[harm],
+        thresholds=[damaged],
         initial=0,
         state_names=[*(f"condition {k}" for k in cells), "broken"],
         action_names=("fast", "slowly", "repair"),

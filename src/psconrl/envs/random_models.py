@@ -13,7 +13,7 @@ from numpy.random import PCG64
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
-from psconrl.caps import need_dense
+from psconrl.caps import need, need_dense
 from psconrl.errors import ModelError
 from psconrl.escaping import quoted
 from psconrl.markov.evaluation import evaluate
@@ -44,16 +44,20 @@ def garnet(
     S, A, B = int(states), int(actions), int(branching)
     if not 1 <= B <= S or A < 1:
         raise ModelError(f"branching must lie between 1 and states = {S}, actions be at least 1; got {B} and {A}")
+    if not isinstance(copies, int | np.integer) or isinstance(copies, bool) or copies < 0:
+        raise ModelError(f"copies must be a whole number from 0 on; got {quoted(copies)}")
     if copies and constraints < 1:
         raise ModelError(f"copies repeat the last constraint, but constraints is {constraints}")
     need_dense(S, A)
+    n_costs = 1 + int(constraints) + copies
+    need(8.0 * n_costs * S * A, f"a table of {n_costs:,} costs", ModelError)
     bits = _bits(seed)
     for _ in range(MAX_DRAWS):
         successors = _subsets(bits, S * A, B, S)
         rows = np.repeat(np.arange(S * A), B)
         P = csr_array((_spacings(bits, S * A, B).ravel(), (rows, successors.ravel())), shape=(S * A, S))
         drawn = _uniforms(bits, int(constraints) + 1, S, A)
-        costs = np.concatenate([drawn, np.repeat(drawn[-1:], int(copies), axis=0)])
+        costs = np.concatenate([drawn, np.repeat(drawn[-1:], copies, axis=0)])
         cmdp = _with_limits(P if sparse else P.toarray(), costs, slack)
         if is_communicating(cmdp):
             return cmdp

@@ -1,4 +1,4 @@
-r"""A random walk that can be steered a little (a controlled gambler's ruin with reflecting ends; Puterman 1994, 4.6.3).
+r"""A random walk that can be steered a little (a controlled gambler's ruin with reflecting ends).
 
 Positions are 0 to ``length`` - 1. In every round the position moves up or down by one, each with probability 1/2; at an
 end, a move outwards stays there. ``push`` and ``pull`` change the probability of a move up to 1/2 + ``drift`` and

@@ -7,6 +7,7 @@ from psconrl.errors import ConfigError, PsconrlError
 from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, Job, model_of
 from psconrl.model.simulation_tables import EMISSIONS
+from psconrl.simulation.run_trajectory import need_storable
 from psconrl.simulation.trace import checkpoint_rounds
 from psconrl.systems.system import System
 
@@ -40,6 +41,8 @@ def _what(job: Job) -> Any:
 def _check_one(job: Job, environment: Environment) -> None:
     job.make_agent(environment)
     checkpoint_rounds(job.horizon, job.checkpoints)
+    if job.trajectory:
+        need_storable(job.horizon, environment.thresholds.size + 1)
     model = model_of(environment)
     if model is None:
         if job.emission != EMISSIONS[0] or job.evaluate or job.probe is not None:

@@ -48,6 +48,12 @@ class ColumnReader:
             self.wrong(where, "a list of numbers" if length is None else f"a list of {length} numbers")
         return [self.number(x, where) for x in value]
 
+    def prices(self, value: Any, where: str, length: int) -> list[float]:
+        """Return the value, which must be a list of numbers from 0 on."""
+        if any(price < 0 for price in self.numbers(value, where, length)):
+            self.wrong(where, "a list of numbers from 0 on")
+        return self.numbers(value, where, length)
+
     def texts(self, value: Any, where: str) -> list[str]:
         """Return the value, which must be a list of texts."""
         return [self.text(x, where) for x in value] if isinstance(value, list) else self.wrong(where, "a list of texts")
@@ -100,6 +106,8 @@ class ColumnReader:
             for key, length in lengths.items():
                 if key in facts or has_optimum:
                     self.numbers(facts.get(key), f"{key} in {where}", length)
+            if "range_prices" in facts:  # results of earlier versions have none
+                self.prices(facts["range_prices"], f"range_prices in {where}", len(names) - 1)
         for key in ("fastest", "safest"):
             if key in facts:
                 self.number(facts[key], f"{key} in {where}")

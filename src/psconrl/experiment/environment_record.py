@@ -1,4 +1,4 @@
-"""What a report needs of an environment: optimum, thresholds, values of the safest and fastest policies, the model.
+"""What a report needs of an environment: optimum, thresholds, prices, the safest and fastest policies, the model.
 
 A results file has them in the columns ``facts`` and ``model`` of an experiment.
 """
@@ -8,6 +8,7 @@ from typing import Any
 
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.errors import PsconrlError
+from psconrl.experiment.charged_prices import range_prices, without_copies
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.analysis.pareto import cost_ranges
@@ -52,17 +53,28 @@ def _record_of_model(cmdp: CMDP, best: Plan) -> dict[str, Any]:
         return record | {"infeasibility": str(best.infeasibility)}
     record |= {
         "optimum": best.costs.tolist(),
-        "prices": best.multipliers.tolist(),
+        "prices": [],
+        "range_prices": [],
         "gap": float(best.gap),
         "certified": bool(best.certificate.holds),
     }
+    if not cmdp.n_constraints:
+        return record
+    ranges = cost_ranges(cmdp)
+    costs = cmdp.costs[:, cmdp.available]
+    prices = without_copies(best.multipliers, range_prices(ranges, costs), costs[1:] - cmdp.thresholds[:, None])
+    record["prices"], record["range_prices"] = (each.tolist() for each in prices)
     if cmdp.n_constraints == 1:
-        low = cost_ranges(cmdp)[:, 0]
-        safest = plan(cmdp.with_thresholds([low[1]]))
-        record["fastest"] = float(low[0])
+        safest = plan(cmdp.with_thresholds([ranges[1, 0]]))
+        record["fastest"] = float(ranges[0, 0])
         if safest.status is Status.OPTIMAL:
             record["safest"] = float(safest.costs[0])
     return record
+
+
+def is_complete(record: dict[str, Any]) -> bool:
+    """Return False for a record that an earlier version wrote, without range prices."""
+    return "prices" not in record or "range_prices" in record
 
 
 def model_bytes(cmdp: CMDP) -> bytes | None:

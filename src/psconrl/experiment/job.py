@@ -37,6 +37,7 @@ from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import strong_regret, targets
 from psconrl.simulation.run import Run
+from psconrl.simulation.run_trajectory import noted_trajectory
 from psconrl.simulation.trace import Trace
 from psconrl.sizes import DIAMETER_STATES, EVALUATED_STATES
 from psconrl.systems.system import System
@@ -67,13 +68,15 @@ class Job:
     code: str = ""  # digest of user code: of the agent, the environment and a trusted model
     env_code: str = ""  # digest of the environment's user code alone
     knowledge: Knowledge = NOTHING  # prior knowledge given to the agent
+    trajectory: bool = False  # whether all rounds are stored
 
     @property
     def hash(self) -> str:
         """Hash of everything the result depends on: the job, the model file, and the versions of the code."""
         knowledge = asdict(self.knowledge)
         knowledge |= {key: Path(knowledge[key]).name for key in ("trust", "baseline")}
-        return _digest(asdict(self) | {"env": Path(self.env).name, "knowledge": knowledge, "versions": versions()})
+        own = asdict(self) | {"env": Path(self.env).name, "knowledge": knowledge, "versions": versions()}
+        return _digest(own if self.trajectory else {key: own[key] for key in own if key != "trajectory"})
 
     @property
     def model_key(self) -> tuple[str, str, str]:
@@ -96,7 +99,7 @@ class Job:
             if self.knowledge.structure:
                 costs = None  # the structure determines them
             elif costs is None:
-                options = with_hints(self.agent, model, options)
+                options = with_hints(self.agent, model, options, self.emission)
         elif isinstance(environment, ContinuingEnv):
             sizes = (environment.states.size, environment.actions.size, environment.thresholds)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
@@ -109,7 +112,7 @@ class Job:
         self.knowledge.need_believer(self.agent, self.agent_options)
         if self.knowledge.structure:
             return self.knowledge.options_in_system(_structure(*_environment_id(self)), model, self.agent)
-        return self.knowledge.options(model, self.agent)
+        return self.knowledge.options(model, self.agent, known_costs=self.known_costs, emission=self.emission)
 
     def environment_seed(self) -> list[int]:
         """Seed of the environment's random draws, the same for all agents, so that runs can be compared in pairs."""
@@ -136,6 +139,7 @@ class Result:
     summary: dict[str, Any]  # episodes, their kinds, rounds by kind, S, A, diameter, bounds
     provenance: dict[str, Any]
     error: str = ""
+    trajectory: bytes = b""  # all rounds, packed, if they are stored
 
 
 def execute(job: Job) -> Result:
@@ -153,8 +157,11 @@ def execute(job: Job) -> Result:
             )
         else:
             run = GymSimulation(environment, agent, _one_number(job.environment_seed()))
+        if job.trajectory:
+            run.record_trajectory()
         probe = _Probe(job.probe)
         trace = run.run(job.horizon, job.checkpoints, probe if job.probe else None)
+        rounds = b"" if trace.trajectory is None else trace.trajectory.packed()
         optimum = [] if best is None or best.infeasibility else best.costs.tolist()
         return Result(
             job,
@@ -165,8 +172,9 @@ def execute(job: Job) -> Result:
             _strong(trace, optimum[0] if optimum else np.nan),
             environment.thresholds.tolist(),
             optimum,
-            _summary(trace) | _size(job) | _bounds(run.agent, job.horizon),
+            _summary(trace) | _size(job) | _bounds(run.agent, job.horizon) | noted_trajectory(rounds, trace.horizon),
             _provenance(time.perf_counter() - began, trace),
+            trajectory=rounds,
         )
     except Exception:
         return failure(job, traceback.format_exc(), time.perf_counter() - began)

@@ -1,8 +1,8 @@
 """Prior knowledge given to an agent: possible transitions, a model and its worth, a safe policy, constants of theory.
 
 The command line has the options ``--support``, ``--trust``, ``--worth``, ``--baseline`` and ``--structure``. A spec has
-the keys ``support``, ``trust``, ``worth``, ``baseline`` and ``structure``, and also ``spans``, which gives an agent
-whose theory needs spans and a Slater gap those of the true model.
+the keys ``support``, ``trust``, ``worth``, ``baseline`` and ``structure``, and also ``true_constants``, which gives an
+agent the constants of the true model that its theory assumes, such as spans and a Slater gap.
 """
 
 from collections.abc import Collection
@@ -12,24 +12,20 @@ from typing import Any
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
-from psconrl.learning.baseline import known_baseline
+from psconrl.experiment.true_constants import need_assumed, true_constants
+from psconrl.learning.baseline import baseline_policy, known_baseline
 from psconrl.learning.checks import need_all_actions
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.registry import recipe_for
 from psconrl.learning.sampler import trusted
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.inspection import spans_of
-from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
-from psconrl.planning.proof import Status
 from psconrl.systems.system import System
 
 SAFEST = "safest"  # the policy of a model that is farthest below its thresholds
 # Options that set the prior too, and so would contradict the prior knowledge.
 SAID_BY = ("belief", "cost_weight", "guessed_costs", "prior", "support")
-CONSTANTS = ("span", "span_objective", "span_limited", "gap")  # options for constants that an agent's theory needs
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class Knowledge:
     worth: float | None = None  # the number of visits of every pair that the model counts for; None: learned
     baseline: str = ""  # "safest", or the file of a plan
     structure: bool = False  # a System's, of which only the parameters of its noise are unknown
-    spans: bool = False  # the spans of the optimal policy's biases and the Slater gap, if the agent asks for them
+    true_constants: bool = False  # those that the agent's theory assumes
     file: str = ""  # digest of the file of the model or the plan, if any, when this was made
     dashes: str = ""
 
@@ -65,13 +61,13 @@ class Knowledge:
             raise ConfigError(f"give {mark}baseline or {mark}{'support' if self.support else 'trust'}, not both")
 
     def __bool__(self) -> bool:
-        return self.support or bool(self.trust or self.baseline) or self.structure or self.spans
+        return self.support or bool(self.trust or self.baseline) or self.structure or self.true_constants
 
     @property
     def word(self) -> str:
         """The key or option that gives this knowledge."""
         words: dict[str, Any] = {"support": self.support, "trust": self.trust, "baseline": self.baseline}
-        words |= {"structure": self.structure, "spans": self.spans}
+        words |= {"structure": self.structure, "true_constants": self.true_constants}
         return self.dashes + next(word for word, given in words.items() if given)
 
     def need_believer(self, agent: str, chosen: Collection[str]) -> None:
@@ -81,15 +77,13 @@ class Knowledge:
         names, mark = recipe_for(agent).option_names(), self.dashes
         if self.structure:
             self._need_structured(agent, "slack" in names and "baseline" not in chosen)
-        if self.baseline and "slack" not in names:
-            raise ConfigError(f"{mark}baseline: agent {quoted(agent)} has no baseline with a slack; 'safe' has")
-        if self.spans and ("slack" in names or not set(CONSTANTS) & set(names)):
-            raise ConfigError(
-                f"spans: agent {quoted(agent)} asks for none of the optimal policy's {', '.join(CONSTANTS)}"
-            )
+        if self.baseline and "baseline" not in names:
+            raise ConfigError(f"{mark}baseline: agent {quoted(agent)} has no baseline; 'safe' and 'c-ucrl' have")
+        if self.true_constants:
+            need_assumed(agent, chosen)
         if (self.support or self.trust) and recipe_for(agent).slots.get("belief") is None:
             raise ConfigError(f"{self.word}: agent {quoted(agent)} has no prior belief to set")
-        said = dict.fromkeys(SAID_BY if self.support or self.trust else CONSTANTS if self.spans else (), self.word)
+        said = dict.fromkeys(SAID_BY if self.support or self.trust else (), self.word)
         said |= dict.fromkeys(SAID_BY, f"{mark}structure") if self.structure else {}
         said |= {"baseline": f"{mark}baseline"} if self.baseline else {}
         for option in sorted(set(said) & set(chosen)):
@@ -108,15 +102,18 @@ class Knowledge:
                 "the .npz file of a plan"
             )
 
-    def options(self, cmdp: CMDP, agent: str) -> dict[str, Any]:
-        """Return this knowledge as options of an agent on the model ``cmdp``.
+    def options(self, cmdp: CMDP, agent: str, *, known_costs: bool, emission: str) -> dict[str, Any]:
+        """Return this knowledge as options of an agent on the model ``cmdp``, whose costs it knows or not.
 
-        For a baseline these are its true values on the model.
+        For a baseline with a slack these are its true values on the model. An agent without the option ``slack`` needs
+        none: a baseline that meets the constraints is enough.
         """
-        if self.spans:
-            return _true_constants(cmdp, agent)
+        if self.true_constants:
+            return true_constants(cmdp, agent, known_costs=known_costs, emission=emission)
         if self.baseline:
-            return self._known_baseline(cmdp)
+            if "slack" in recipe_for(agent).option_names():
+                return known_baseline(cmdp, self._given_baseline(), emission=emission)
+            return {"baseline": baseline_policy(cmdp, self._given_baseline())}
         if self.trust:
             model = load(self.trust)
             sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
@@ -137,12 +134,13 @@ class Knowledge:
         """
         found = known_structure(system, cmdp, agent)
         if self.baseline:
-            found |= self._known_baseline(cmdp, by_state=True)
+            found |= known_baseline(cmdp, self._given_baseline(), by_state=True)
             del found["ranges"]  # the system determines them
         return found
 
-    def _known_baseline(self, cmdp: CMDP, *, by_state: bool = False) -> dict[str, Any]:
-        return known_baseline(cmdp, None if self.baseline == SAFEST else Plan.load(self.baseline), by_state=by_state)
+    def _given_baseline(self) -> Plan | None:
+        """Return the plan of the baseline; None for the safest policy."""
+        return None if self.baseline == SAFEST else Plan.load(self.baseline)
 
 
 def known_structure(system: System, model: CMDP, agent: str) -> dict[str, Any]:
@@ -154,19 +152,6 @@ def known_structure(system: System, model: CMDP, agent: str) -> dict[str, Any]:
             f"{model.n_states} with their values, since some outcomes have no probability; choose other values"
         )
     return {"belief": Structured.of(system), **recipe_for(agent).parts_for_systems}
-
-
-def _true_constants(cmdp: CMDP, agent: str) -> dict[str, Any]:
-    """Return the true values of the constants that an agent asks for."""
-    best = plan(cmdp)
-    if best.status is Status.INFEASIBLE:
-        raise ConfigError("spans: the constraints of the model cannot be met, so it has no optimal policy")
-    spans = spans_of(cmdp, best)
-    known: dict[str, Any] = {"span": spans[1:].tolist(), "span_objective": float(spans[0])}
-    if cmdp.n_constraints == 1:
-        least = float(cost_ranges(cmdp)[1, 0])
-        known |= {"span_limited": float(spans[1]), "gap": float(cmdp.thresholds[0]) - least}
-    return {name: known[name] for name in recipe_for(agent).option_names() if name in known}
 
 
 NOTHING = Knowledge()

@@ -1,5 +1,6 @@
 """Whether a results file is as it was written: every run, every experiment, and what belongs to the file as a whole."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 from psconrl.escaping import shortened
 from psconrl.experiment.checksum import checksum, sum_of
 from psconrl.experiment.results_format import EXPERIMENT_COLUMNS, RUN_COLUMNS, SUM_OF_META, SUM_OF_RUNS
+from psconrl.simulation.run_trajectory import noted_trajectory
 
 MOST_CHARACTERS = 60  # of a name in a message
 
@@ -41,6 +43,15 @@ def read_series(query: Query, run: int) -> Series:
     """Return what a run has recorded."""
     points = "SELECT round, cost, total, strong, largest FROM checkpoints WHERE run = ? ORDER BY round, cost"
     return Series(query(points, (run,)), query("SELECT round, value FROM probes WHERE run = ? ORDER BY round", (run,)))
+
+
+def read_packed(query: Query, run: int, summary: dict[str, Any]) -> bytes:
+    """Return the packed trajectory of a run; nothing if it is missing or not as it was written."""
+    found = query("SELECT rounds, content FROM trajectories WHERE run = ?", (run,))
+    if len(found) != 1 or not isinstance(found[0][1], bytes):
+        return b""
+    rounds, content = found[0]
+    return content if noted_trajectory(content, rounds)["trajectory"] == summary.get("trajectory") else b""
 
 
 def read_meta(query: Query) -> dict[Any, Any]:
@@ -91,9 +102,16 @@ def _changed_experiments(query: Query) -> Iterator[Change]:
 def _changed_runs(query: Query, with_series: bool) -> Iterator[Change]:
     rows = query(f"SELECT id, series, checksum, experiment, label, replicate, {RUN_COLUMNS} FROM runs ORDER BY id")
     for run, series, written, experiment, label, replicate, *columns in rows:
-        if checksum([*columns, series]) != written or (with_series and checksum(read_series(query, run)) != series):
+        if checksum([*columns, series]) != written or (with_series and _series_changed(query, run, series, columns)):
             part = f"{_shown(experiment)}, {_shown(label)}, run {_shown(replicate)}"
             yield Change(part, experiment, "runs", run)
+
+
+def _series_changed(query: Query, run: int, series: Any, columns: list[Any]) -> bool:
+    """Return whether the checkpoints, the probes or the trajectory of a run, whose row is as written, are others."""
+    summary = json.loads(columns[RUN_COLUMNS.split(", ").index("summary")])
+    lost = "trajectory" in summary and not read_packed(query, run, summary)
+    return lost or checksum(read_series(query, run)) != series
 
 
 def _changed_sums(query: Query) -> Iterator[Change]:

@@ -7,10 +7,13 @@
                 largest)                                violations where policies were evaluated; for a constraint,
                                                         the largest excess so far
     probes(run, round, value)                           a sampled probability, if one was recorded
+    trajectories(run, rounds, content)                  all rounds of a run, packed, if they were recorded; a file
+                                                        of an older version has no such table
     meta(key, value)
 
 Checksums (``experiment.checksum``) show whether a file is as it was written:
 
+    runs.summary, trajectory   SHA-256 of the content in trajectories
     runs.series                of the checkpoints and probes of a run
     runs.checksum              of all other columns of a run but its number and ``current``, with ``series``
     experiments.checksum       of all other columns of an experiment
@@ -58,6 +61,13 @@ CREATE TABLE checkpoints (
 CREATE TABLE probes (
     run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, value REAL, PRIMARY KEY (run, round)
 ) WITHOUT ROWID;
+"""
+
+
+TRAJECTORY_TABLE = """
+CREATE TABLE IF NOT EXISTS trajectories (
+    run INTEGER PRIMARY KEY REFERENCES runs (id), rounds INTEGER NOT NULL, content BLOB NOT NULL
+)
 """
 
 

@@ -14,9 +14,12 @@ from typing import Any
 
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.checks import check_jobs
-from psconrl.experiment.environment_record import environment_record, model_bytes
+from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure, model_of
+from psconrl.experiment.own_metrics import measure_runs
+from psconrl.experiment.own_titles import TITLES, own_titles
+from psconrl.experiment.provenance import notes_of, on_this_machine
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
@@ -82,7 +85,9 @@ def run_sweep(
         }
         known_title = "".join(text for (text,) in store.query("SELECT value FROM meta WHERE key = 'title'"))
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
-        store.note({"title": named} | {key: json.dumps(value) for key, value in (orders | planned).items()})
+        titles = {f"{TITLES}{name}": own_titles([j for j in jobs if j.experiment == name]) for name in names}
+        noted = {key: json.dumps(value) for key, value in (orders | planned | titles).items()}
+        store.note({"title": named} | noted | notes_of(jobs))
         outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)
@@ -110,6 +115,8 @@ def run_sweep(
             stop.check()  # a Ctrl-C at the last moment still stops what would come next
         except KeyboardInterrupt:
             outcome.interrupted = True
+        if isinstance(jobs, Jobs):
+            measure_runs(store, jobs.metrics, names)
         outcome.seconds = time.perf_counter() - began
     if outcome.interrupted:
         raise Interrupted(outcome=outcome)
@@ -127,7 +134,7 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
         stop.check()
         models = {job.model_key: job for job in jobs if job.experiment == name}
         key = [list(model) for model in models]
-        if name in known and known[name][1].get("key") == key:
+        if name in known and known[name][1].get("key") == key and is_complete(known[name][1]):
             continue
         position = known[name][0] if name in known else next(following)
         job = next(iter(models.values()))
@@ -219,7 +226,7 @@ def _run_alone(job: Job, factory: ExecutorFactory, stop: StopRequest) -> Result:
 def _submit(executor: Executor, job: Job, finished: Finished) -> Future[Result]:
     """Submit a job; its future is put into the queue when it has finished or is cancelled."""
     try:
-        future = executor.submit(execute, job)
+        future = executor.submit(on_this_machine, job, execute)
     except BrokenProcessPool:
         raise
     except RuntimeError as error:

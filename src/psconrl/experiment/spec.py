@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,6 +14,8 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
+from psconrl.experiment.own_metrics import OwnMetric
+from psconrl.experiment.playable import has_known_costs
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.simulation_tables import EMISSIONS
@@ -25,8 +28,9 @@ DEFAULT_HORIZON = 20_000
 KNOWN, LEARNED, NOISY = "known", "learned", "noisy"
 # Suffixes that distinguish the experiments of one table [experiments.NAME].
 COSTS_SUFFIX = {KNOWN: "", LEARNED: " (costs learned)", NOISY: " (costs noisy)"}
-USUAL_NOISE = "two-point"  # the emission of noisy costs if an experiment names none
+USUAL_NOISE = "uniform"  # the emission of noisy costs if an experiment names none
 ALL = "all"  # among the names of agents: the experiment's own agents
+WHOLE_TITLE, OTHERS_TITLE = "all", "other"  # of all environments of a leaderboard, and of those in no group
 RUN_BYTES = 5_000  # memory per waiting run: its settings, its hash, its place in the queue
 
 T = TypeVar("T")
@@ -41,7 +45,7 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # prior knowledge: support, trust, worth, baseline, spans
+    knowledge: Knowledge = NOTHING  # prior knowledge: support, trust, worth, baseline, true constants
     setting: str = ""  # how its options were chosen, in a few words for tables
 
 
@@ -63,18 +67,39 @@ class ExperimentSpec:
     draw: bool = False  # every replicate has a model of its own (option seed), drawn from the spec's seed
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
     thresholds: Mapping[str, float] | None = None  # thresholds that replace the environment's, by name
-    costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned, noisy: one experiment for each
+    # Known, learned, noisy: one experiment for each. None: known if there is a model, else learned.
+    costs: list[str] | None = None
     seen: bool | None = None  # whether parts of an agent were chosen on it: its group on a leaderboard
+    trajectories: bool = False  # whether all rounds of every run are stored
     without: Mapping[str, str] = field(default_factory=dict)  # agents that have no runs, with the reasons
 
     def names(self, name: str) -> list[str]:
         """Return the names of the experiments of the table [experiments.NAME]."""
         variants = _variants(name, self.options, self.grid)
-        return [self.title(variant, costs) for variant, _ in variants for costs in self.costs]
+        return [self.title(variant, costs) for variant, _ in variants for costs in self.kinds_of_costs]
+
+    @property
+    def kinds_of_costs(self) -> list[str]:
+        """The kinds of costs, those of a model if none are named."""
+        return [KNOWN] if self.costs is None else self.costs
 
     def title(self, variant: str, costs: str) -> str:
         """Return the name of the experiment of a grid point and a kind of costs."""
-        return variant + COSTS_SUFFIX[costs] if len(self.costs) > 1 else variant
+        return variant + COSTS_SUFFIX[costs] if len(self.kinds_of_costs) > 1 else variant
+
+    def informed(self, name: str, env_options: Mapping[str, Any], code: str) -> "ExperimentSpec":
+        """Return the experiment with costs that can be known if its environment has a model, and with learned if not.
+
+        ``env_options``: those of one of its environments. ``code``: digest of the environment's user code.
+        """
+        if KNOWN not in self.kinds_of_costs or has_known_costs(self.env, env_options, code):
+            return self
+        if self.costs is None:
+            return replace(self, costs=[LEARNED])
+        raise ConfigError(
+            f"[experiments.{name}] costs: {self.env} has no model, so that no agent is given its costs; write "
+            f'costs = ["{LEARNED}"]'
+        )
 
 
 @dataclass(frozen=True)
@@ -86,12 +111,27 @@ class EnvironmentGroup:
     experiments: tuple[str, ...]  # their names, in the order of the file
 
 
-class Jobs(list[Job]):
-    """The runs of a spec, with its name as title."""
+class Origin(NamedTuple):
+    """Where runs come from: the text of a spec, its folder, and whether they are its short form."""
 
-    def __init__(self, title: str, jobs: Iterable[Job]) -> None:
+    name: str  # of the file, without .toml
+    text: str
+    folder: Path | None
+    quick: bool = False
+
+
+class Jobs(list[Job]):
+    """The runs of a spec, with its name as title, and its own metrics."""
+
+    def __init__(
+        self, title: str, jobs: Iterable[Job], metrics: Sequence[OwnMetric] = (), origin: Origin | None = None
+    ) -> None:
         super().__init__(jobs)
-        self.title = title
+        self.title, self.metrics, self.origin = title, tuple(metrics), origin
+
+    def of(self, experiments: Collection[str]) -> "Jobs":
+        """Return the runs of some experiments."""
+        return Jobs(self.title, (job for job in self if job.experiment in experiments), self.metrics, self.origin)
 
 
 class _Member(NamedTuple):
@@ -115,6 +155,8 @@ class Spec:
     agents: Mapping[str, AgentSpec]
     experiments: Mapping[str, ExperimentSpec]
     groups: tuple[EnvironmentGroup, ...] = ()
+    metrics: tuple[OwnMetric, ...] = ()
+    origin: Origin | None = None
 
     def jobs(self, quick: bool = False) -> Jobs:
         """Return all runs of the spec, grouped by experiment."""
@@ -123,6 +165,8 @@ class Spec:
         return Jobs(
             self.name,
             [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
+            self.metrics,
+            None if self.origin is None else self.origin._replace(quick=quick),
         )
 
     def shortened(self) -> list[str]:
@@ -170,7 +214,10 @@ class Spec:
         for key, e in self.experiments.items():
             quick = {**e.quick, "agents": chosen(e.quick["agents"])} if "agents" in e.quick else e.quick
             experiments[key] = replace(e, agents=chosen(e.agents or self.agents), quick=quick)
-        return replace(self, agents=agents, experiments=experiments)
+        origin = self.origin
+        if origin is not None:
+            origin = origin._replace(text=f"# Run with other agents than below: {', '.join(names)}\n{origin.text}")
+        return replace(self, agents=agents, experiments=experiments, origin=origin)
 
     def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
         """Return the number of runs of an experiment without building them."""
@@ -182,8 +229,10 @@ class Spec:
 
     def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
         digest = file_digest(experiment.env)
-        environments = _variants(name, experiment.options, experiment.grid)
-        for (environment, env_options), costs in itertools.product(environments, experiment.costs):
+        environments = list(_variants(name, experiment.options, experiment.grid))
+        first = environments[0][1]
+        experiment = experiment.informed(name, first, digest_of(env_code_names(experiment.env, first)))
+        for (environment, env_options), costs in itertools.product(environments, experiment.kinds_of_costs):
             title = experiment.title(environment, costs)
             of_env = env_code_names(experiment.env, env_options)
             env_code = digest_of(of_env)
@@ -214,6 +263,7 @@ class Spec:
                             code=code,
                             env_code=env_code,
                             knowledge=agent.knowledge,
+                            trajectory=experiment.trajectories,
                         )
 
     def _agents_of(self, experiment: ExperimentSpec, quick: bool) -> Iterator[_Member]:
@@ -240,12 +290,13 @@ class Spec:
 def _columns(experiment: ExperimentSpec, agent: AgentSpec) -> list[str]:
     """Return the kinds of costs an agent runs with; an agent that always learns costs has no run with known ones."""
     learns = not agent.known_costs or (not is_code(agent.agent) and recipe_for(agent.agent).learns_costs)
-    return [costs for costs in experiment.costs if costs != KNOWN] or experiment.costs if learns else experiment.costs
+    kinds = experiment.kinds_of_costs
+    return [costs for costs in kinds if costs != KNOWN] or kinds if learns else kinds
 
 
 def _emission(experiment: ExperimentSpec, costs: str) -> str:
     """Return how costs are emitted; if one kind of costs is noisy, the other kinds emit the means."""
-    if NOISY not in experiment.costs:
+    if NOISY not in experiment.kinds_of_costs:
         return experiment.emission
     noise = USUAL_NOISE if experiment.emission == EMISSIONS[0] else experiment.emission
     return noise if costs == NOISY else EMISSIONS[0]

@@ -33,8 +33,19 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.experiment.job import file_digest
+from psconrl.experiment.own_metrics import own_metrics
 from psconrl.experiment.prior_knowledge import SAFEST, Knowledge
-from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, AgentSpec, EnvironmentGroup, ExperimentSpec, Spec
+from psconrl.experiment.spec import (
+    COSTS_SUFFIX,
+    KNOWN,
+    OTHERS_TITLE,
+    WHOLE_TITLE,
+    AgentSpec,
+    EnvironmentGroup,
+    ExperimentSpec,
+    Origin,
+    Spec,
+)
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -53,7 +64,7 @@ OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 EXPERIMENT_TYPES: Mapping[str, Any] = {
     "env": str, "options": dict, "grid": dict, "agents": (str, list), "override": dict, "quick": dict, "horizon": int,
     "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
-    "probe": list, "thresholds": dict, "costs": list, "seen": bool, "without": dict,
+    "probe": list, "thresholds": dict, "costs": list, "seen": bool, "trajectories": bool, "without": dict,
 }  # fmt: skip
 
 
@@ -89,7 +100,7 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     (3, 11000)
     """
     data = parse_toml(text, "a spec", ConfigError)
-    tables = {"agents": dict, "experiments": dict, "groups": dict}
+    tables = {"agents": dict, "experiments": dict, "groups": dict, "metrics": dict}
     known = _checked(data, "", {"name": str, "seed": int, "replicates": int, **tables})
     if not known.get("experiments"):
         raise ConfigError("at least one table [experiments.NAME] is needed")
@@ -99,7 +110,10 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     if seed < 0:
         raise ConfigError(f"seed must be at least 0; got {seed}")
     groups = _groups(known.get("groups", {}), experiments)
-    return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments, groups)
+    metrics = own_metrics(known.get("metrics", {}), folder)
+    replicates = _positive(known, "replicates", "") or 10
+    origin = Origin(name, text, folder)
+    return Spec(known.get("name", name), seed, replicates, agents, experiments, groups, metrics, origin)
 
 
 def _groups(tables: Mapping[str, Any], experiments: Mapping[str, ExperimentSpec]) -> tuple[EnvironmentGroup, ...]:
@@ -113,9 +127,16 @@ def _groups(tables: Mapping[str, Any], experiments: Mapping[str, ExperimentSpec]
         if key in tables:
             data = _checked(tables[key], f"[groups.{key}]", {"title": str, "description": str})
             names = tuple(each for name in members for each in experiments[name].names(name))
-            found.append(EnvironmentGroup(data.get("title", key), data.get("description", ""), names))
+            found.append(EnvironmentGroup(data.get("title", key).strip(), data.get("description", ""), names))
         elif members:
             raise ConfigError(f"[experiments.{members[0]}] seen needs a table [groups.{key}]")
+    titles = [group.title for group in found]
+    for title in titles:
+        if title in ("", WHOLE_TITLE, OTHERS_TITLE) or titles.count(title) > 1:
+            raise ConfigError(
+                f"[groups] titles must differ, and not be {quoted(WHOLE_TITLE)}, {quoted(OTHERS_TITLE)} or empty; got "
+                f"{quoted(title)}"
+            )
     return tuple(found)
 
 
@@ -123,7 +144,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {
         "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
-        "trust": str, "worth": (int, float), "baseline": str, "structure": bool, "spans": bool, "setting": str,
+        "trust": str, "worth": (int, float), "baseline": str, "structure": bool, "true_constants": bool, "setting": str,
     }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
@@ -133,7 +154,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    words = ("support", "trust", "worth", "baseline", "structure", "spans")
+    words = ("support", "trust", "worth", "baseline", "structure", "true_constants")
     given: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
     return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(given, where, folder))
 
@@ -175,10 +196,16 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     for key in ("horizon", "replicates"):
         _positive(quick, key, f"{where} quick")
     labels = _labels(data.pop("agents", None), where, agents, folder)
-    _check_without(data.get("without", {}), where, labels or list(agents))
+    without = data.get("without", {})
+    _check_without(without, where, labels or list(agents))
     if "agents" in quick:
         quick["agents"] = _labels(quick["agents"], where, agents, folder)
+        if set(quick["agents"]) <= set(without):
+            raise ConfigError(f"{where} quick.agents has only agents that without leaves out")
     override = _override(data.pop("override", {}), where, labels, agents, folder)
+    for label in override:
+        if label in without:
+            raise ConfigError(f"{where} override.{label} has no effect: without leaves this agent out")
     options, grid = data.pop("options", {}), _grid(data.pop("grid", {}), where)
     if env.startswith(GYM) and is_code(options.get("cost")):
         options = options | {"cost": as_module(options["cost"], folder)}
@@ -209,7 +236,7 @@ def _check_without(without: Mapping[str, Any], where: str, labels: list[str]) ->
     for label, reason in without.items():
         if label not in labels:
             raise ConfigError(f"{where} without: {unknown_name('agent', label, labels)}")
-        if not isinstance(reason, str) or not reason:
+        if not isinstance(reason, str) or not reason.strip():
             raise ConfigError(f"{where} without.{label} must be the reason, as text; got {quoted(reason)}")
     if len(without) == len(set(labels)):
         raise ConfigError(f"{where} without leaves no agent")

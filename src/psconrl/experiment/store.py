@@ -38,6 +38,7 @@ from psconrl.experiment.results_format import (
     RUN_COLUMNS,
     SUM_OF_META,
     SUM_OF_RUNS,
+    TRAJECTORY_TABLE,
     clear_errors,
     create_if_empty,
     opened,
@@ -153,6 +154,7 @@ class Writer(Store):
         with clear_errors(self.path):
             self.connection.execute("UPDATE meta SET value = value")
             self.connection.rollback()
+            self.connection.execute(TRAJECTORY_TABLE)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -185,9 +187,21 @@ class Writer(Store):
             if result.probe.size:
                 probes = zip(result.rounds.tolist(), result.probe.tolist(), strict=True)
                 self.connection.executemany("INSERT INTO probes VALUES (?, ?, ?)", ((run, t, x) for t, x in probes))
+            if result.trajectory:
+                rounds = result.summary["trajectory"]["rounds"]
+                self._insert("trajectories", "run, rounds, content", (run, rounds, result.trajectory))
             # Checksums are of what SQLite returns: it stores -0.0 as 0.0, and nan as NULL.
             series = checksum(read_series(self.query, run))
             self._set("runs", run, series=series, checksum=run_checksum(self.query, run, series))
+            self._count(run, sum_of)
+
+    def replace_summary(self, run: int, summary: str) -> None:
+        """Store another summary of a run, and keep the checksums up to date."""
+        with self._transaction():
+            self._count(run, difference_of)
+            self._set("runs", run, summary=summary)
+            ((series,),) = self.query("SELECT series FROM runs WHERE id = ?", (run,))
+            self._set("runs", run, checksum=run_checksum(self.query, run, series))
             self._count(run, sum_of)
 
     def select(self, experiments: Collection[str], hashes: set[str]) -> int:
@@ -244,7 +258,8 @@ class Writer(Store):
                 raise changed_error(self.path, _parts(found), BEYOND_REPAIR)
             if change.experiment in experiments or keys & hashes or change.experiment not in known:
                 self._delete(change.row)
-        for table in ("checkpoints", "probes"):  # of runs that were deleted by hand: a new run may get their number
+        # Of runs that were deleted by hand: a new run may get their number.
+        for table in ("checkpoints", "probes", "trajectories"):
             self.connection.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT id FROM runs)")
 
     def _remove_experiments(self, found: list[Change], experiments: Collection[str]) -> None:
@@ -264,7 +279,7 @@ class Writer(Store):
         self.connection.execute(f"UPDATE {table} SET {columns} WHERE rowid = ?", (*values.values(), row))
 
     def _delete(self, run: int) -> None:
-        for table, key in (("checkpoints", "run"), ("probes", "run"), ("runs", "id")):
+        for table, key in (("checkpoints", "run"), ("probes", "run"), ("trajectories", "run"), ("runs", "id")):
             self.connection.execute(f"DELETE FROM {table} WHERE {key} = ?", (run,))
 
     def _count(self, run: int, changed: Callable[..., str]) -> None:

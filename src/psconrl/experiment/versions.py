@@ -24,6 +24,7 @@ PARTS = (
     "simulation",
     "experiment/job.py",
     "experiment/prior_knowledge.py",
+    "experiment/true_constants.py",
 )
 
 

@@ -6,10 +6,11 @@ from cython.cimports.psconrl.kernels.rounds import RoundLearner
 from cython.cimports.psconrl.kernels.special import exp
 from cython.cimports.psconrl.kernels.successors import check_graph, index
 
-# Distribution of costs around their means: exact, one of two values, or counts.
-EXACT, TWO_POINT, POISSON = 0, 1, 2
+# Distribution of costs around their means: exact, one of two values, counts, or uniform.
+EXACT, TWO_POINT, POISSON, UNIFORM = 0, 1, 2, 3
 _TWO_POINT = cython.declare(cython.int, 1)
 _POISSON = cython.declare(cython.int, 2)
+_UNIFORM = cython.declare(cython.int, 3)
 # Counts are found by adding up probabilities, which for larger means are below the smallest double.
 LARGEST_POISSON_MEAN = 500.0
 _MOST = cython.declare(cython.double, 2000.0)
@@ -22,7 +23,10 @@ _MOST = cython.declare(cython.double, 2000.0)
 def _emit(
     mean: cython.double, emission: cython.int, low: cython.double, high: cython.double, uniform: cython.double
 ) -> cython.double:
-    """Return a cost with this mean: the mean itself, low or high, or a Poisson variate, from a uniform number."""
+    """Return a cost with this mean, from a uniform number.
+
+    It is the mean itself; low or high; a Poisson variate; or uniform within half of (high - low) of the mean.
+    """
     if emission == _TWO_POINT:
         return high if uniform * (high - low) < mean - low else low
     if emission == _POISSON:
@@ -34,6 +38,8 @@ def _emit(
             p *= mean / count
             left -= p
         return count
+    if emission == _UNIFORM:
+        return mean + (uniform - 0.5) * (high - low)
     return mean
 
 
@@ -117,11 +123,11 @@ def play(
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
     of either kind of uniforms: the action; the next state and, unless costs are exact, each cost. ``ranges`` (2, m+1):
-    the least and the largest value of each cost, if it has two. The observed transitions are written to the ``log``, as
-    a ``Tally`` numbers them. ``largest`` (m,) is the largest total violation of each constraint: the maximum, over all
-    rounds so far, of cumulative cost minus rounds times threshold, or 0. ``learner``: that of an agent that learns at
-    every round and changes the policy meanwhile. The rows of the model are checked when they are visited: checking all
-    would take longer than a short episode.
+    the least and the largest value of each cost, for two-point and uniform costs. The observed transitions are written
+    to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is the largest total violation of each constraint: the
+    maximum, over all rounds so far, of cumulative cost minus rounds times threshold, or 0. ``learner``: that of an
+    agent that learns at every round and changes the policy meanwhile. The rows of the model are checked when they are
+    visited: checking all would take longer than a short episode.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """
@@ -145,7 +151,7 @@ def play(
         raise ValueError("more rounds than random numbers")
     if steps > 0 and (action_uniforms.shape[1] < 1 or model_uniforms.shape[1] < 1):
         raise ValueError("every round needs a random number for its action and one for the next state")
-    if not 0 <= emission <= 2 or ranges.shape[0] != 2 or ranges.shape[1] != n_costs:
+    if not 0 <= emission <= 3 or ranges.shape[0] != 2 or ranges.shape[1] != n_costs:
         raise ValueError("an emission that there is not, or ranges of another number of costs")
     if emission and model_uniforms.shape[1] < 1 + n_costs:
         raise ValueError("costs that are drawn need a random number each")

@@ -3,6 +3,8 @@
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.learning.agents.psconrl import PSConRL
+from psconrl.learning.parts.doubt import UNKNOWN, WALLS, Budget
 from psconrl.learning.parts.ledger import promises
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.player import Player
@@ -10,23 +12,19 @@ from psconrl.learning.sampler import Sampler
 from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan
-from psconrl.sizes import ADVISED_STATES
+from psconrl.sizes import ADVISED_STATES, FEWEST_FOR_ADVICE
 
-FEWEST_FOR_ADVICE = 1000  # pairs and rounds below which no advice is given
 OFTEN = 2  # visits that a pair should have on average
 WARNED_SHARE = 0.05  # share of the rounds
 WARNED_DISTANCE = 0.1  # share of the range of a cost
+WARNED_COST = 0.01  # share of the range of the objective in all rounds
 
 
 def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
     """Return advice on a run of ``rounds`` rounds, as lines; ``maximise``: the objective is a reward."""
-    lines = [agent.why_slow()]
+    lines = [agent.why_slow(), agent.why_hopeless(maximise) if rounds >= FEWEST_FOR_ADVICE else ""]
     if isinstance(agent, Sampler):
-        lines += [
-            _few_rounds(agent, rounds),
-            _no_hope(agent, maximise and rounds >= FEWEST_FOR_ADVICE),
-            _infeasible_guess(agent),
-        ]
+        lines += [_few_rounds(agent, rounds), _infeasible_guess(agent)]
     return [line for line in lines if line]
 
 
@@ -37,6 +35,28 @@ def hindsight(agent: Player, state: int, maximise: bool = False, limits: Constra
     """
     if not isinstance(agent, Sampler) or not agent.rounds or agent.n_states > ADVISED_STATES:
         return []
+    found = [_searched(agent, state)] if isinstance(agent, PSConRL) else []
+    return [line for line in (*found, *_remarks(agent, state, maximise, limits)) if line]
+
+
+def _searched(agent: PSConRL, state: int) -> str:
+    """Say what it cost to look for ways to states out of reach, if it is much."""
+    far = ~agent.counts.reached_from(state)
+    if not isinstance(agent.doubt, Budget) or not far.any():
+        return ""
+    spent = float(agent.doubt.spent[[WALLS, UNKNOWN]].sum())
+    most = agent.rounds * float(np.ptp(agent.counts.mean_costs(None)[0] if agent.costs is None else agent.costs[0]))
+    if spent < WARNED_COST * most:
+        return ""
+    return (
+        f"{int(far.sum())} of {agent.n_states} states were out of reach, and looking for ways to them cost {spent:.3g} "
+        "of the objective, violations at their prices included. If there are none, leave these states out, or say "
+        "which transitions are possible (belief=LearnedMass(support=...), or learn --support)"
+    )
+
+
+def _remarks(agent: Sampler, state: int, maximise: bool, limits: ConstraintNames | None) -> list[str]:
+    """Return remarks on what the last plan promises."""
     episode = agent.last_episode
     if agent.sampled_in_doubt:  # what it promises need not be believed
         return []
@@ -47,8 +67,7 @@ def hindsight(agent: Player, state: int, maximise: bool = False, limits: Constra
     model = CMDP(agent.sampled, costs, agent.thresholds, initial=state)
     ever = evaluate(model, episode.policy)
     soon = evaluate(model.restarting(state, 1.0 / agent.rounds), episode.policy)
-    lines = [_never_visited(agent, ever.occupancy), _slow(agent, maximise, limits, model, ever.costs, soon.costs)]
-    return [line for line in lines if line]
+    return [_never_visited(agent, ever.occupancy), _slow(agent, maximise, limits, model, ever.costs, soon.costs)]
 
 
 def _few_rounds(agent: Sampler, rounds: int) -> str:
@@ -62,18 +81,6 @@ def _few_rounds(agent: Sampler, rounds: int) -> str:
         f"{pairs:,} pairs of states and actions, {rounds:,} rounds: most pairs will be seen once at most. Say which "
         "transitions are possible (belief=LearnedMass(support=...), or learn --support), or begin with a model "
         "(PSConRL.trusting, or learn --trust)"
-    )
-
-
-def _no_hope(agent: Sampler, maximise: bool) -> str:
-    """Warn of rewards that are learned without a bound on how large they can be."""
-    if not maximise or agent.belief.determines_costs:
-        return ""
-    if agent.costs is not None or agent.guessed_costs is not None or agent.optimistic_cost is not None:
-        return ""
-    return (
-        "the objective is a reward that is learned, and nothing says how large it can be: a large one far away may "
-        "never be looked for. Give optimistic_cost, minus the largest reward of a round"
     )
 
 

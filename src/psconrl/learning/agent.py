@@ -4,6 +4,7 @@ Playing is in ``player``.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,12 +17,15 @@ from psconrl.errors import AgentError
 from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_ranges
 from psconrl.learning.constructor_arguments import check_arguments
-from psconrl.learning.part import Part, arguments
+from psconrl.learning.part import Part, argument_names, arguments
 from psconrl.learning.runtime import persistence
 from psconrl.learning.runtime.constraint_names import Thresholds
-from psconrl.learning.runtime.cost_scale import CostScale
+from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.cost_scale import CostScale, ObjectiveRange
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
+from psconrl.learning.runtime.running_episode import Play
 from psconrl.saved_fields import Kind, read_fields, reals
 
 PER_TABLE_ENTRY = 1e-7  # rough planning time in seconds per (s, a, s'), for agents that keep full tables
@@ -36,7 +40,10 @@ class Agent(Player):
 
     parts: ClassVar[Mapping[str, Part | None]] = {}  # the slots and their default parts
     theory: ClassVar[type[Part] | None] = None  # the confidence radius of its theory, if any
+    theory_constants: ClassVar[tuple[str, ...]] = ()  # options for what its theory assumes to be known of the model
     table_bytes: ClassVar[float] = 0.0  # bytes per (s, a, s'), for agents that keep full tables
+    # Whether ``ranges`` must hold noisy costs, as for confidence bounds; to scale costs, those of the means are enough.
+    ranges_include_noise: ClassVar[bool] = True
     keeps_multipliers: ClassVar[bool] = False  # one per threshold, initially 0, which are saved with the agent
     multipliers: Floats
     # If costs are learned: an objective that counts as one observation of every pair, and guesses with their weight.
@@ -44,7 +51,7 @@ class Agent(Player):
     guessed_costs: Floats | None = None
     cost_weight: float | Floats | None = 0.0
     # Of agents that scale costs to [0, 1]: what the caller said of their ranges, and the scale.
-    ranges: Floats | None
+    ranges: Floats | None = None
     _scale: CostScale
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -89,6 +96,28 @@ class Agent(Player):
             "the other posterior samplers are made for models of this size"
         )
 
+    def why_hopeless(self, maximise: bool) -> str:
+        """Return a line of advice if rewards are learned without a bound on how large they can be."""
+        bounded = self.ranges is not None or self.guessed_costs is not None or self.optimistic_cost is not None
+        if not maximise or bounded or not self._learns_costs:
+            return ""
+        options = argument_names(type(self))
+        if "optimistic_cost" in options:
+            remedy = "optimistic_cost, minus the largest reward of a round"
+        elif "ranges" in options:
+            remedy = "ranges, the lowest and highest value of every cost; those of a reward are negative"
+        else:
+            return ""
+        return (
+            "the objective is a reward that is learned, and nothing says how large it can be: a large one far away may "
+            f"never be looked for. Give {remedy}"
+        )
+
+    @property
+    def _learns_costs(self) -> bool:
+        """True if costs are learned pair by pair."""
+        return self.costs is None
+
     def _as_costs(self, given: ArrayLike, what: str) -> Floats:
         """Return a checked copy of costs (m+1, S, A) given by the caller."""
         costs, shape = as_costs(given, what).copy(), (self.n_costs, self.n_states, self.n_actions)
@@ -100,6 +129,19 @@ class Agent(Player):
         """Scale costs to [0, 1] by given ranges (m+1, 2), the known costs, or as they are; called by a constructor."""
         self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
         self._scale = CostScale.of(self.costs, self.ranges, self.n_costs)
+
+    def _set_out(self, episode: Episode, planning_time: float = 0.0, interim: bool = False) -> Play:
+        if self.keeps_multipliers and episode.plan is None:
+            episode = replace(episode, plan=EpisodePlan(targets=self.thresholds, prices=self.multipliers.copy()))
+        return super()._set_out(episode, planning_time, interim)
+
+    def _objective_range(self) -> ObjectiveRange:
+        """Return the range of the objective that was given or known; else one that grows with what was met."""
+        tried = self.counts.pairs > 0
+        if self.costs is not None or self.ranges is not None or not tried.any():
+            lowest, highest, units = self._scale
+            return ObjectiveRange(float(lowest[0]), float(highest[0]), float(units[0]))
+        return ObjectiveRange.grown(self.counts.mean_costs()[0][tried])
 
     def _part(self, slot: str, given: Part | None) -> Any:
         """Return a private copy of the part for a slot, or of the default part if none is given."""
@@ -124,11 +166,21 @@ class Agent(Player):
             return self.costs
         return self.counts.hopeful_costs(self.optimistic_cost)
 
+    def _known_or_bold_costs(self) -> Floats:
+        """Return the known costs, or their means, with an objective for untried pairs better than all rewards met.
+
+        Where no reward was met, untried pairs are free: for agents with a bonus, which tries them as well.
+        """
+        means = self._known_or_mean_costs()
+        return means if self.costs is not None or means[0].min() >= 0.0 else self._known_or_hopeful_costs()
+
     def _known_or_lowest_costs(self) -> Floats:
         """Return the known costs, or their means, with the lowest costs of the scale for untried pairs."""
         if self.costs is not None:
             return self.costs
-        return np.where(self.counts.pairs > 0, self.counts.mean_costs(), self._scale.lowest[:, None, None])
+        lowest = self._scale.lowest.copy()
+        lowest[0] = self._objective_range().lowest
+        return np.where(self.counts.pairs > 0, self.counts.mean_costs(), lowest[:, None, None])
 
     def config(self) -> dict[str, Any]:
         """Return the constructor arguments, except the seed, as plain data."""

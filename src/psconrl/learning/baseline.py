@@ -31,6 +31,8 @@ from psconrl.model.policy_validation import as_policy
 from psconrl.model.simulation_tables import Tables
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
+from psconrl.planning.scaling import cost_units
+from psconrl.planning.tolerances import FEASIBLE
 
 SHARES = (0.25, 0.5, 0.75, 0.9)  # candidate slacks, as shares of the largest
 BASELINE_SWEEPS = 20_000
@@ -38,13 +40,15 @@ STILL = 1e-9  # change at which the iteration stops, in ranges of the cost
 SLACK_HALVINGS = 12  # bisection steps for the largest slack common to all constraints
 
 
-def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -> dict[str, Any]:
+def known_baseline(
+    model: CMDP, policy: Any = None, *, by_state: bool = False, emission: str = "deterministic"
+) -> dict[str, Any]:
     """Return the options ``baseline``, ``slack``, ``span`` and ``ranges`` of an agent ``safe``, computed from a model.
 
     ``policy``: (S, A), an action for every state, or a plan; by default the safest policy. Several pairs (slack, span)
     are valid; the result is the pair that allows most exploration from the start. ``by_state``: return the function h
     itself as the span, (m, S), which allows more where the agent knows which states may follow, as it does in a system.
-    ``ranges`` matter only if costs are learned.
+    ``ranges`` matter only if costs are learned; ``emission``: how they are then drawn, as in ``psconrl.simulate``.
 
     >>> import psconrl
     >>> known = known_baseline(psconrl.load("marsrover-4x4"))
@@ -53,8 +57,7 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
     """
     if not isinstance(model, CMDP):
         raise AgentError(f"known_baseline needs a model, a CMDP; got {type(model).__name__}")
-    need_all_actions(model.available)
-    distributions = safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
+    distributions = _given_or_safest(model, policy)
     found = evaluate_policy(model, distributions)
     slack, span = np.empty(model.n_constraints), np.empty((model.n_constraints, model.n_states))
     for i in range(model.n_constraints):
@@ -71,7 +74,28 @@ def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -
         pairs.append((tau - whole, found.biases[i + 1]))
         slack[i], span[i] = most_exploring(pairs, tau, float(cost.max()))
     spans = span if by_state else np.ptp(span, axis=1)
-    return {"baseline": distributions, "slack": slack, "span": spans, "ranges": outcome_ranges(model)}
+    return {"baseline": distributions, "slack": slack, "span": spans, "ranges": outcome_ranges(model, emission)}
+
+
+def baseline_policy(model: CMDP, policy: Any = None) -> Floats:
+    """Return a policy (S, A) that meets all constraints, from any state: a given one, by default the safest.
+
+    This is all that the agent ``c-ucrl`` assumes. An average may be equal to its threshold.
+    """
+    distributions = _given_or_safest(model, policy)
+    averages = evaluate_policy(model, distributions).gains[1:].max(axis=1)
+    tolerances = FEASIBLE * cost_units(model.costs[1:])
+    for i in np.flatnonzero(averages > model.thresholds + tolerances):
+        raise AgentError(
+            f"the baseline must keep {quoted(model.cost_names[i + 1])} at most at {model.thresholds[i]:g}; its average "
+            f"is {averages[i]:.6g}"
+        )
+    return distributions
+
+
+def _given_or_safest(model: CMDP, policy: Any) -> Floats:
+    need_all_actions(model.available)
+    return safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
 
 
 def most_exploring(pairs: Iterable[tuple[float, Floats]], tau: float, highest: float) -> tuple[float, Floats]:
@@ -89,18 +113,19 @@ def _share(slack: float, span: float, over: float) -> float:
     return 1.0 if over + span <= 0.0 else slack / (over + span + slack)
 
 
-def outcome_ranges(model: CMDP) -> Floats:
-    """Return the lowest and highest outcome of every cost, (m+1, 2).
+def outcome_ranges(model: CMDP, emission: str) -> Floats:
+    """Return the lowest and highest outcome of every cost, (m+1, 2), if costs are emitted in this way.
 
-    Costs within [0, 1] get the whole of it, since they may be probabilities of a Bernoulli cost.
+    Costs within [0, 1] get the whole of it, since they may be probabilities of a Bernoulli cost. Uniform noise exceeds
+    the least and the largest mean by half of their difference. Counts have no highest value and get that of the means.
     """
-    outcomes = Tables.of(model, "deterministic").outcomes
-    lowest, highest = outcomes.min(axis=1), outcomes.max(axis=1)
-    probabilities = (lowest >= 0.0) & (highest <= 1.0)
-    lowest, highest = (
-        np.where(probabilities, 0.0, lowest),
-        np.where(probabilities, 1.0, np.maximum(highest, lowest + 1.0)),
-    )
+    means = Tables.of(model, "deterministic").outcomes
+    low, high = means.min(axis=1), means.max(axis=1)
+    probabilities = (low >= 0.0) & (high <= 1.0)
+    lowest, highest = np.where(probabilities, 0.0, low), np.where(probabilities, 1.0, np.maximum(high, low + 1.0))
+    if emission == "uniform":
+        noise = 0.5 * (high - low)
+        lowest, highest = np.minimum(lowest, low - noise), np.maximum(highest, high + noise)
     return np.column_stack([lowest, highest])
 
 
@@ -123,7 +148,9 @@ def recovery(chain: Chain, played: Floats, average: float, unit: float) -> tuple
 def safest_policy(model: CMDP) -> Floats:
     """Return the policy (S, A) whose smallest distance below a threshold, in ranges of the cost, is largest.
 
-    Constraints that no policy can violate are left out, so that they take no distance from the others. If the policy is
+    That distance is the Slater gap, up to 1/4096 (``planning.analysis.slater.slater_gap``, which computes it with one
+    linear program). Constraints that no pair can violate are left out in both, so that they take no distance from the
+    others. If the policy is
     not the only one, that of least total cost, in ranges, is preferred, since its span is smaller.
     """
     limited = model.costs[1:].reshape(model.n_constraints, model.costs[0].size)

@@ -129,6 +129,15 @@ def as_amounts(values: Any, what: str, n: int) -> Floats:
     return amounts
 
 
+def as_gap(values: Any, n: int) -> Floats:
+    """Return a Slater gap: a positive number, or one per threshold."""
+    gap = as_numbers(values, "gap")
+    flag = isinstance(values, bool) or np.asarray(values).dtype == np.bool_
+    if flag or gap.shape not in ((), (n,)) or not (np.isfinite(gap) & (gap > 0)).all():
+        raise AgentError(f"gap must be a positive number, or one per threshold ({n}); got {quoted(values)}")
+    return gap.copy()
+
+
 def as_weight(values: Any, what: str, n_states: int, n_actions: int) -> float | Floats:
     """Return a weight in observations: a nonnegative number, or one for every pair, (S, A)."""
     weight = as_numbers(values, what)

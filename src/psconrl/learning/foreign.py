@@ -23,12 +23,14 @@ class Foreign:
     """Build an agent by calling the user's class or function; otherwise like ``Recipe``."""
 
     learns_costs = False
+    ranges_include_noise = True
     slots: Mapping[str, Part | None] = {}
     parts_for_systems: Mapping[str, Part] = {}
 
     def __init__(self, name: str, make: Callable[..., Any]) -> None:
         self.name = name
         self._make = make
+        self.theory_constants = tuple(getattr(make, "theory_constants", ()))
         self.title = str(getattr(make, "title", None) or name.rpartition(":")[2])
         self.summary = (inspect.getdoc(make) or "").partition("\n")[0] or "of your own"
         try:

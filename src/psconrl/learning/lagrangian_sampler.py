@@ -8,6 +8,7 @@ from psconrl.caps import LARGEST_COST
 from psconrl.errors import AgentError
 from psconrl.kernels.products import combine, dot
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
 from psconrl.model.validation import in_range
 
@@ -28,4 +29,5 @@ class LagrangianSampler(Sampler):
                 f"{self.name}: a multiplier of {self.multipliers.max():.3g} is too large to plan with (priced costs "
                 f"must be at most {LARGEST_COST:g}); take a smaller rate, or larger units of the costs"
             )
-        return self._minimising(P, lagrangian, state, "lagrangian", constant)
+        basis = EpisodePlan(P, costs, self.thresholds, self.multipliers.copy())
+        return self._minimising(P, lagrangian, state, "lagrangian", basis, constant)

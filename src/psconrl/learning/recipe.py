@@ -38,6 +38,16 @@ class Recipe:
         return self.cls.parts
 
     @property
+    def theory_constants(self) -> tuple[str, ...]:
+        """The options for constants of the model that the theory of the class assumes to be known."""
+        return self.cls.theory_constants
+
+    @property
+    def ranges_include_noise(self) -> bool:
+        """Whether the ranges of costs that the class is given must hold noisy costs, and not only their means."""
+        return self.cls.ranges_include_noise
+
+    @property
     def parts_for_systems(self) -> Mapping[str, Part]:
         """The parts that replace default ones if a system's structure is known; a published agent keeps its own."""
         return {} if self.parts else getattr(self.cls, "parts_for_systems", {})

@@ -53,6 +53,7 @@ from psconrl.learning.runtime.contract import Learner
 from psconrl.learning.runtime.persistence import Saved, in_file, need_sizes, read_saved, rebuilt, restored
 from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
+from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.named_code import AGENTS, find_code, from_package, installed, is_code
 from psconrl.saved_fields import in_field, integer, read_fields, reals
 
@@ -167,6 +168,7 @@ VARIANTS = {
     "psconrl-covered": "PSConRL, covered by theory",
     "psconrl-same-prior": "PSConRL, covered by theory, same prior",
     "triple-qa-each": "Triple-QA, separate hats",
+    "c-ucrl-safe": "C-UCRL, safe baseline",
 }
 
 
@@ -236,19 +238,22 @@ def make_agent(
     return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
 
 
-def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any]:
+def with_hints(name: str, model: CMDP, options: dict[str, Any], emission: str = "deterministic") -> dict[str, Any]:
     """Return the options of an agent that learns the costs of a model, with hints on them that it may have.
 
     ``optimistic_cost`` is minus the largest reward: without it untried pairs count as better than the best so far by
     the range of what was met, which may be far from the largest reward. ``ranges`` are the lowest and highest values of
-    every cost, for agents that need them.
+    every cost, for agents that need them: without noise for agents that only scale costs by them, else for costs that
+    are drawn by the ``emission``.
     """
-    known = recipe_for(name).option_names()
+    recipe = recipe_for(name)
+    known = recipe.option_names()
     hints: dict[str, Any] = {}
     if model.maximise and "optimistic_cost" in known:
         hints["optimistic_cost"] = float(model.costs[0].min())
     if "ranges" in known:
-        hints["ranges"] = outcome_ranges(model).tolist()
+        noise = emission if recipe.ranges_include_noise else EMISSIONS[0]
+        hints["ranges"] = outcome_ranges(model, noise).tolist()
     return hints | options
 
 

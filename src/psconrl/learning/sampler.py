@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, Doubted
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
@@ -217,10 +219,12 @@ class Sampler(SystemAgent):
             means[1:, self.counts.pairs == 0] = means[1:].min(axis=(1, 2), initial=0.0)[:, None]
         return means
 
-    def _minimising(self, P: Transition, cost: Floats, state: int, kind: str, constant: float = 0.0) -> Episode:
+    def _minimising(
+        self, P: Transition, cost: Floats, state: int, kind: str, basis: EpisodePlan, constant: float = 0.0
+    ) -> Episode:
         """Return an episode of the policy of least cost (1, S, A) in a model, whatever the constraints.
 
-        ``constant``: is subtracted from the cost.
+        ``basis``: the rest of its plan. ``constant``: is subtracted from the cost.
         """
         max_steps, caps = self.schedule.caps(self.counts)
         try:
@@ -228,8 +232,10 @@ class Sampler(SystemAgent):
         except SolverError:  # the sample cannot be solved in floating point
             choice = None
         if choice is None:
-            return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
-        return Episode(choice.policy, max_steps, caps, kind, choice.value - constant)
+            uniform = Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
+            return replace(uniform, plan=basis)
+        basis = replace(basis, policy=choice.policy)
+        return Episode(choice.policy, max_steps, caps, kind, choice.value - constant, basis)
 
     def end(self, record: Record) -> None:
         """Learn from an episode."""

@@ -93,13 +93,13 @@ class SystemAgent(Agent):
             seen.add(self._play.record)
         return self.belief.estimates(seen)
 
-    def ratio_averages(self, record: Record) -> tuple[RatioAverage, ...]:
-        """Return the ratios that the system limits, in an episode that has just been learned from, and so far."""
+    def ratio_averages(self, record: Record, seen: Seen) -> tuple[RatioAverage, ...]:
+        """Return the ratios that the system limits, in an episode and in everything seen so far."""
         belief, words = self.belief, self._words
         if not isinstance(belief, Structured) or words is None or belief.denominators is None:
             return ()
-        divisors = belief.denominators.averages(record, self.counts)
-        parts = list(zip((record.averages(), self.counts.averages()), divisors, strict=True))
+        divisors = belief.denominators.averages(record, seen, keep=seen is self.counts)
+        parts = list(zip((record.averages(), seen.averages()), divisors, strict=True))
         found = []
         for k, limit in enumerate(belief.ratio_limits):
             i, sign = limit.row, words.signs[limit.row]

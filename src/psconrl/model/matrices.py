@@ -67,6 +67,28 @@ def without_entries(matrix: Matrix, rows: Ints, columns: Ints, values: Floats) -
     return csr_array(matrix - csr_array((values, (rows, columns)), shape=matrix.shape))
 
 
+def without_unlikely(matrix: Matrix, least: float, rows: Bools | None, columns: Bools | None) -> Matrix:
+    """Return distributions without probabilities below ``least``, rescaled; in some rows and columns, or in all.
+
+    >>> without_unlikely(np.array([[0.75, 0.2, 0.05]]), 0.1, None, np.array([True, False, True])).round(4).tolist()
+    [[0.7895, 0.2105, 0.0]]
+    """
+    if isinstance(matrix, np.ndarray):
+        unlikely = matrix < least
+        unlikely &= True if rows is None else rows[:, None]
+        unlikely &= True if columns is None else columns
+        likely = np.where(unlikely, 0.0, matrix)
+        return likely / likely.sum(axis=1, keepdims=True)
+    likely = matrix.copy()
+    unlikely = likely.data < least
+    unlikely &= True if rows is None else np.repeat(rows, np.diff(likely.indptr))
+    unlikely &= True if columns is None else columns[likely.indices]
+    likely.data[unlikely] = 0.0
+    likely.eliminate_zeros()
+    likely.data /= np.repeat(np.asarray(likely.sum(axis=1)).ravel(), np.diff(likely.indptr))
+    return likely
+
+
 def with_added(matrix: Matrix, rows: Ints, columns: Ints, values: Floats) -> Matrix:
     """Return a matrix with values added to some entries; a dense one is changed in place."""
     if isinstance(matrix, np.ndarray):

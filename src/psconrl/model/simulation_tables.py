@@ -7,10 +7,10 @@ import numpy as np
 from psconrl.arrays import Floats, Places
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.kernels import csr
-from psconrl.kernels.play import EXACT, LARGEST_POISSON_MEAN, POISSON, TWO_POINT, emit
+from psconrl.kernels.play import EXACT, LARGEST_POISSON_MEAN, POISSON, TWO_POINT, UNIFORM, emit
 from psconrl.model.cmdp import CMDP
 
-EMISSIONS = ("deterministic", "bernoulli", "two-point", "poisson")
+EMISSIONS = ("deterministic", "uniform", "two-point", "bernoulli", "poisson")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +22,17 @@ class Tables:
     cdf: Floats
     outcomes: Floats  # (m+1, entries) cost of each transition, or its mean if costs are random
     emission: int  # distribution of costs around their means, as in ``kernels.play``
-    ranges: Floats  # (2, m+1) the two values of each cost, if it has two
+    ranges: Floats  # (2, m+1) the least and largest value of each cost in the model; 0 and 1 if costs are Bernoulli
 
     @classmethod
     def of(cls, cmdp: CMDP, emission: str) -> "Tables":
         """Lay out a model with exact costs, or with costs drawn around their means.
 
-        ``"bernoulli"``: 0 or 1. ``"two-point"``: the least or the largest value that a cost has anywhere in the model,
-        which is the largest variance that a bounded cost can have. ``"poisson"``: counts.
+        ``"uniform"``: the mean plus a uniform number between -u/2 and u/2, where u is the range of the cost, its
+        largest value anywhere in the model minus its least. The variance is u^2/12. A cost that is the same everywhere
+        has no range and stays exact. ``"two-point"``: the least or the largest of these values, the largest variance
+        that a cost within them can have; a cost that has only two values stays exact. ``"bernoulli"``: 0 or 1.
+        ``"poisson"``: counts.
         """
         if emission not in EMISSIONS:
             raise ConfigError(unknown_name("emission", emission, EMISSIONS))
@@ -56,7 +59,7 @@ class Tables:
 
 
 def _drawn(outcomes: Floats, emission: str) -> tuple[int, Floats]:
-    """Return the kind of emission, and the two values of each cost."""
+    """Return the kind of emission, and the least and largest value of each cost."""
     low, high = outcomes.min(axis=1), outcomes.max(axis=1)
     if emission == "bernoulli":
         if low.min() < 0.0 or high.max() > 1.0:
@@ -66,5 +69,5 @@ def _drawn(outcomes: Floats, emission: str) -> tuple[int, Floats]:
         raise ModelError(
             f"Poisson costs must lie in [0, {LARGEST_POISSON_MEAN:g}]; emission='two-point' is for costs of any range"
         )
-    kinds = {"deterministic": EXACT, "two-point": TWO_POINT, "poisson": POISSON}
+    kinds = {"deterministic": EXACT, "uniform": UNIFORM, "two-point": TWO_POINT, "poisson": POISSON}
     return kinds[emission], np.array([low, high])

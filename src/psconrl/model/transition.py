@@ -16,7 +16,7 @@ from psconrl.arrays import Bools, Floats, Ints, Matrix, Places, in_32_bits
 from psconrl.errors import ModelError
 from psconrl.kernels import attractor, double_double, graph, policy_chain, successors
 from psconrl.kernels.transitions import Rows
-from psconrl.model.matrices import chosen_rows, mixed_sparse_rows, restarting
+from psconrl.model.matrices import chosen_rows, mixed_sparse_rows, restarting, without_unlikely
 from psconrl.products import product
 from psconrl.sizes import EMPTY_DENSE_STATES, MOSTLY_ZEROS
 
@@ -127,9 +127,9 @@ class Transition(ABC):
     def restarting(self, state: int, probability: float) -> "Transition":
         """Return the transitions in which every step moves, with this probability, to one state instead."""
 
-    @abstractmethod
-    def without(self, least: float) -> "Transition":
-        """Return the transitions without moves of probability below ``least``."""
+    def without(self, least: float, rows: Bools | None = None, columns: Bools | None = None) -> "Transition":
+        """Return the transitions without moves of probability below ``least``, in some rows and columns or in all."""
+        return Transition.of(without_unlikely(self.matrix, least, rows, columns))
 
     @abstractmethod
     def dense_up_to(self, n_states: int) -> "Transition":
@@ -236,11 +236,6 @@ class DenseTransition(Transition):
         new.restarts_in = state
         return new
 
-    def without(self, least: float) -> Transition:
-        """Return the transitions with zeros for moves of probability below ``least``."""
-        likely = np.where(self.array < least, 0.0, self.array)
-        return DenseTransition(likely / likely.sum(axis=1, keepdims=True))
-
     def dense_up_to(self, n_states: int) -> Transition:
         """Return the transitions unchanged."""
         return self
@@ -318,14 +313,6 @@ class SparseTransition(Transition):
     def restarting(self, state: int, probability: float) -> Transition:
         """Return the transitions in which every step moves, with this probability, to one state instead."""
         return RestartingTransition(self, state, probability)
-
-    def without(self, least: float) -> Transition:
-        """Return the transitions without stored entries for moves of probability below ``least``."""
-        matrix = self.matrix.copy()
-        matrix.data[matrix.data < least] = 0.0
-        matrix.eliminate_zeros()
-        matrix.data /= np.repeat(np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr))
-        return SparseTransition(matrix)
 
     def dense_up_to(self, n_states: int) -> Transition:
         """Return the transitions, as an array if there are at most this many states."""

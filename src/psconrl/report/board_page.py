@@ -1,10 +1,12 @@
 """The board of submissions as one HTML page that works offline: sorted, filtered and by environment in the browser.
 
-Scores depend on the multiple of the shadow prices that overspending costs. The page has the standings at several price
-factors, and says whether the ranking depends on them.
+Scores depend on what a positive violation costs: a multiple of its shadow price, the price factor, and at least a
+multiple of its range price, the floor. The page has the standings at several of both, and says whether the ranking
+depends on them.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,100 +14,109 @@ from psconrl.errors import ConfigError
 from psconrl.experiment.board_protocol import REFERENCE, board_groups
 from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
-from psconrl.report.leaderboard import Board, BoardPart, Losses, Standing, leaderboards, short
+from psconrl.report.leaderboard import Board, BoardPart, Losses, Standing, leaderboards, positions_by_label, short
 from psconrl.report.page import as_json, fill_page
-from psconrl.report.priced_regret import OVERSPENDING_FACTOR
+from psconrl.report.priced_regret import USUAL_CHARGE, Charge
+from psconrl.report.quick_board import with_built_in
 from psconrl.report.statistics import MeanInterval
 from psconrl.report.submission import Submission, merged_experiments
 from psconrl.report.submission_file import read_submission
 
-PRICE_FACTORS = (1.5, OVERSPENDING_FACTOR, 4.0)
+CHARGES = (USUAL_CHARGE, *(Charge(factor=x) for x in (1.5, 4.0)), *(Charge(floor=x) for x in (0.0, 0.5, 2.0)))
 STYLES_OF_BOARD, SCRIPTS_OF_BOARD = ("page.css", "board.css"), ("dom.js", "board.js")
 COLUMNS = ("loss", "tail", "worst_run", "overspent", "worst", "strong", "growth", "seconds")
 
 
-def submissions_in(folder: Path) -> list[Path]:
-    """Return the submissions of a folder, its .json files."""
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder")
-    paths = sorted(folder.glob("*.json"))
+def submissions_in(path: Path) -> list[Path]:
+    """Return a submission, or those of a folder, its .json files."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise ConfigError(f"{path}: no such file or folder")
+    paths = sorted(path.glob("*.json"))
     if not paths:
-        raise ConfigError(f"{folder}: has no submissions, which are .json files")
+        raise ConfigError(f"{path}: has no submissions, which are .json files")
     return paths
 
 
-def read_folder(folder: Path) -> dict[str, Submission]:
-    """Read all submissions of a folder, the .json files, by titles that differ."""
-    paths = submissions_in(folder)
-    read = {path: read_submission(path) for path in paths}
+def submissions_by_title(path: Path) -> dict[str, Submission]:
+    """Read a submission, or all of a folder, by titles that differ."""
+    read = {file: read_submission(file) for file in submissions_in(path)}
     titles = [title_of(REFERENCE), *(each.title for each in read.values())]
     return {
-        each.title if titles.count(each.title) == 1 else f"{each.title} ({path.stem})": each
-        for path, each in read.items()
+        each.title if titles.count(each.title) == 1 else f"{each.title} ({file.stem})": each
+        for file, each in read.items()
     }
 
 
-def ranking_changes(boards: Mapping[float, Mapping[str, Board]]) -> list[str]:
-    """Return one line for every kind of costs: whether rankings depend on the price factor, and where."""
-    factors = ", ".join(f"{factor:g}" for factor in boards)
+def ranking_changes(boards: Mapping[Charge, Mapping[str, Board]]) -> list[str]:
+    """Return two lines for every kind of costs: whether rankings depend on the price factor and the floor, and where.
+
+    A line is left out if there are no boards at another factor or floor.
+    """
+    usual = boards[USUAL_CHARGE]
+    factors = {charge.factor: found for charge, found in boards.items() if charge.floor == USUAL_CHARGE.floor}
+    floors = {charge.floor: found for charge, found in boards.items() if charge.factor == USUAL_CHARGE.factor}
     lines = []
-    for kind, usual in boards[OVERSPENDING_FACTOR].items():
-        others = {factor: found[kind] for factor, found in boards.items() if factor != OVERSPENDING_FACTOR}
-        moved = [
-            f"{factor:g} instead of {OVERSPENDING_FACTOR:g}: {', '.join(moves)}"
-            for factor, board in others.items()
-            if (moves := _moves(usual, board))
-        ]
-        within = {
-            short(name): [
-                f"{factor:g}" for factor, board in others.items() if _order(usual, name) != _order(board, name)
-            ]
-            for name in usual.environments
-        }
-        changed = [f"{name} ({', '.join(at)})" for name, at in within.items() if at]
-        overall = (
-            f"changes with the price factor ({'; '.join(moved)})" if moved else f"is the same at factors {factors}"
-        )
-        inside = f"changes in {', '.join(changed)}" if changed else "is the same as well"
-        lines.append(f"{kind}: the ranking {overall}. Within environments it {inside}.")
+    for kind in usual:
+        if len(factors) > 1:
+            lines.append(_dependence(kind, "price factor", USUAL_CHARGE.factor, factors))
+        if len(floors) > 1:
+            lines.append(_dependence(kind, "floor", USUAL_CHARGE.floor, floors))
     return lines
 
 
+def _dependence(kind: str, what: str, usual_value: float, boards: Mapping[float, Mapping[str, Board]]) -> str:
+    """Return whether the ranking at the usual value differs from that at others, and where."""
+    usual = boards[usual_value][kind]
+    others = {x: boards[x][kind] for x in sorted(boards) if x != usual_value}
+    moved = [
+        f"{x:g} instead of {usual_value:g}: {', '.join(moves)}"
+        for x, board in others.items()
+        if (moves := _moves(usual, board))
+    ]
+    within = {
+        short(name): [f"{x:g}" for x, board in others.items() if _order(usual, name) != _order(board, name)]
+        for name in usual.environments
+    }
+    changed = [f"{name} ({', '.join(at)})" for name, at in within.items() if at]
+    values = ", ".join(f"{x:g}" for x in sorted(boards))
+    overall = f"changes with the {what} ({'; '.join(moved)})" if moved else f"is the same at every {what} of {values}"
+    inside = f"changes in {', '.join(changed)}" if changed else "is the same as well"
+    return f"{kind}: the ranking {overall}. Within environments it {inside}."
+
+
 def board_contents(submissions: Mapping[str, Submission]) -> dict[str, Any]:
-    """Return all that the page shows, as plain data."""
+    """Return all that the page shows, as plain data; quick submissions are compared with the built-in agents."""
+    submissions, own, remark = with_built_in(submissions)
     experiments = merged_experiments(submissions)
-    boards = {factor: leaderboards(experiments, factor, board_groups()) for factor in PRICE_FACTORS}
+    boards = {charge: leaderboards(experiments, charge, board_groups()) for charge in CHARGES}
     return {
         "title": "Leaderboard",
         "quick": any(each.protocol["quick"] for each in submissions.values()),
-        "factors": list(PRICE_FACTORS),
-        "usual": OVERSPENDING_FACTOR,
+        "own": own,
+        "remark": remark,
+        "charges": [asdict(charge) for charge in CHARGES],  # the usual one first
         "changes": ranking_changes(boards),
         "boards": [{kind: _board(board) for kind, board in found.items()} for found in boards.values()],
         "submissions": [_origin(label, each) for label, each in submissions.items()],
     }
 
 
-def render_board(submissions: Mapping[str, Submission]) -> str:
-    """Return the page as text."""
-    return fill_page("Leaderboard", STYLES_OF_BOARD, SCRIPTS_OF_BOARD, as_json(board_contents(submissions)))
+def render_board(contents: Mapping[str, Any]) -> str:
+    """Return the page of a board's contents as text."""
+    return fill_page("Leaderboard", STYLES_OF_BOARD, SCRIPTS_OF_BOARD, as_json(contents))
 
 
-def write_board(submissions: Mapping[str, Submission], path: Path) -> None:
-    """Write the page to a file atomically."""
-    page = render_board(submissions).encode()
+def write_board(contents: Mapping[str, Any], path: Path) -> None:
+    """Write the page of a board's contents to a file atomically."""
+    page = render_board(contents).encode()
     write_atomically(path, lambda f: f.write(page), ConfigError)
-
-
-def _positions(board: Board | BoardPart) -> dict[str, int]:
-    """Return the position of every agent; agents with the same mean rank share it."""
-    ranks = {standing.label: float(standing.rank.mean) for standing in board.standings}
-    return {label: 1 + sum(other < rank for other in ranks.values()) for label, rank in ranks.items()}
 
 
 def _moves(usual: Board, other: Board) -> list[str]:
     """Return the agents whose position differs, with both positions."""
-    expected, positions = _positions(usual), _positions(other)
+    expected, positions = positions_by_label(usual), positions_by_label(other)
     moved = [standing for standing in other.standings if positions[standing.label] != expected[standing.label]]
     return [f"{standing.title} {expected[standing.label]} → {positions[standing.label]}" for standing in moved]
 
@@ -141,7 +152,7 @@ def _board(board: Board) -> dict[str, Any]:
 
 
 def _standings(board: Board | BoardPart) -> list[dict[str, Any]]:
-    positions = _positions(board)
+    positions = positions_by_label(board)
     return [_standing(standing, positions[standing.label]) for standing in board.standings]
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.escaping import quoted
 from psconrl.experiment.environment_record import model_from
+from psconrl.experiment.own_metrics import OwnValues, own_values
+from psconrl.experiment.own_titles import shown_titles
 from psconrl.experiment.store import Store
-from psconrl.learning.registry import titles_of
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units, read_units
 from psconrl.report.style import UNKNOWN, Look, looks_of
@@ -33,6 +34,7 @@ class Curves:
     strong: Floats  # (runs, n, q); nan where policies were not evaluated
     largest_excess: Floats  # (runs, n, q); nan for the objective
     summaries: tuple[dict[str, Any], ...]
+    own: dict[str, OwnValues] = field(default_factory=dict)  # metrics of the spec, (runs, n); nan where a run has none
     title: str = ""  # the agent's name in figures and tables
     look: Look = UNKNOWN
 
@@ -101,8 +103,8 @@ def read_experiments(store: Store) -> list[Experiment]:
     """Return all experiments that have runs, in the order of the spec. An error if one was changed since written."""
     with store.snapshot():
         found = _experiments(store)
-    labels = [label for e in found for label in e.curves]
-    looks, titles = looks_of(labels), titles_of(labels)
+        labels = [label for e in found for label in e.curves]
+        looks, titles = looks_of(labels), shown_titles(store, labels)
     return [
         replace(e, curves={x: replace(c, title=titles[x], look=looks[x]) for x, c in e.curves.items()}) for e in found
     ]
@@ -171,6 +173,7 @@ class _Run(NamedTuple):
     seconds: float
     planning_seconds: float
     probe: list[float]
+    own: dict[str, OwnValues]
 
     @property
     def rounds(self) -> Ints:
@@ -187,18 +190,21 @@ def _run(store: Store, row: tuple[Any, ...]) -> _Run:
     q = len(thresholds) + 1
     record = columns.table(row[7], f"provenance {where}")
     points, probes = store.series(run)
+    summary = columns.summary(row[6], f"summary {where}")
+    numbers = columns.points(points, f"checkpoints {where}", q)
     return _Run(
         run,
         columns.text(row[1], f"label {where}"),
         columns.text(row[2], f"agent {where}"),
         columns.whole(row[3], f"replicate {where}"),
-        columns.points(points, f"checkpoints {where}", q),
+        numbers,
         thresholds,
         columns.numbers(optimum, f"optimum {where}", q if optimum else 0),
-        columns.summary(row[6], f"summary {where}"),
+        summary,
         columns.seconds(record, "seconds", f"provenance {where}"),
         columns.seconds(record, "planning_seconds", f"provenance {where}"),
         [np.nan if v is None else columns.number(v, f"probes {where}", finite=False) for _, v in probes],
+        own_values(columns, summary, len(numbers), where),
     )
 
 
@@ -222,4 +228,15 @@ def _curves(store: Store, label: str, runs: list[_Run]) -> Curves:
         strong=np.array([run.points[:, :, 3] for run in runs]),
         largest_excess=np.array([run.points[:, :, 4] for run in runs]),
         summaries=tuple(run.summary for run in runs),
+        own=_own_of(runs, rounds.size),
     )
+
+
+def _own_of(runs: list[_Run], n: int) -> dict[str, OwnValues]:
+    """Return the metrics of the spec that any of the runs has."""
+    titles = {name: own.title for run in runs for name, own in run.own.items()}
+    none = OwnValues("", np.full(n, np.nan))
+    return {
+        name: OwnValues(title, np.array([run.own.get(name, none).values for run in runs]))
+        for name, title in titles.items()
+    }

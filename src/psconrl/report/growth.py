@@ -3,7 +3,7 @@
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.report.statistics import LEVEL, MeanInterval, interval, resample_weights, without_interval
+from psconrl.report.statistics import INTERVAL_RUNS, LEVEL, MeanInterval, interval, mean_weights, without_interval
 
 DECADE = 10.0  # last round over first round of the fit
 FIT_POINTS = 12
@@ -26,15 +26,17 @@ def growth_exponent(rounds: Ints, regret: Floats) -> MeanInterval:
     if at.size < 3:
         return unknown
     x = np.log(rounds[at]) - np.log(rounds[at]).mean()
-    means = np.tensordot(resample_weights(len(regret)), regret[:, at], axes=1)
-    every = np.vstack([regret[:, at].mean(axis=0), means])
-    usable = np.asarray((every > NEGLIGIBLE_REGRET).all(axis=1))
-    if not usable[0]:
+    means = regret[:, at].mean(axis=0)
+    if (means <= NEGLIGIBLE_REGRET).any():
         return unknown
-    slopes = np.log(every[usable]) @ x / (x @ x)
-    if len(regret) < 2 or usable.mean() < LEVEL:
-        return without_interval(slopes[0])
-    return MeanInterval(np.asarray(slopes[0]), *interval(slopes[1:]))
+    slope = np.log(means) @ x / (x @ x)
+    if len(regret) < INTERVAL_RUNS:
+        return without_interval(slope)
+    drawn = np.tensordot(mean_weights(len(regret)), regret[:, at], axes=1)
+    usable = np.asarray((drawn > NEGLIGIBLE_REGRET).all(axis=1))
+    if usable.mean() < LEVEL:
+        return without_interval(slope)
+    return MeanInterval(np.asarray(slope), *interval(np.log(drawn[usable]) @ x / (x @ x)))
 
 
 def early_checkpoint(rounds: Ints) -> int:

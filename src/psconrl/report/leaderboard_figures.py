@@ -57,9 +57,8 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
 
 
 def _by_part(board: Board) -> list[str]:
-    """Return the environments in the order of the parts, and then those that are in none."""
-    ordered = [environment for part in board.parts for environment in part.environments]
-    return [*ordered, *(environment for environment in board.environments if environment not in ordered)]
+    """Return the environments in the order of the parts."""
+    return [environment for part in board.parts for environment in part.environments] or list(board.environments)
 
 
 def _mark_parts(axes: Axes, board: Board) -> None:
@@ -75,7 +74,10 @@ def _mark_parts(axes: Axes, board: Board) -> None:
 
 @LITERAL
 def sensitivity_figure(found: Sequence[Hyperparameter]) -> Figure:
-    """Draw the mean loss over environments with its 95% interval on log-log axes; a ring marks the best value."""
+    """Draw the mean loss over environments with its 95% interval on log-log axes; a ring marks the best value.
+
+    A value of 0 is drawn where the next one of a geometric grid would be.
+    """
     rows = -(-len(found) // ACROSS)
     figure = Figure(figsize=(2.1 * ACROSS, 1.55 * rows + 0.4), layout="constrained")
     looks = looks_of(hyperparameter.label for hyperparameter in found)
@@ -97,7 +99,10 @@ def sensitivity_figure(found: Sequence[Hyperparameter]) -> Figure:
             mec=colour,
             ms=9,
         )
-        axes.set_xscale("log")
+        if hyperparameter.values[0] > 0:
+            axes.set_xscale("log")
+        else:
+            axes.set_xscale("symlog", linthresh=hyperparameter.values[1])
         axes.set_yscale("log")
         axes.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
         axes.axhline(100, color=GREY, lw=0.6, ls=":")

@@ -6,20 +6,22 @@ from typing import Any
 import numpy as np
 
 from psconrl.escaping import markdown_text
-from psconrl.report.leaderboard import Board, Standing, short
+from psconrl.experiment.spec import WHOLE_TITLE
+from psconrl.report.leaderboard import Board, Standing, positions_by_label, short
 from psconrl.report.number_format import format_number
 from psconrl.report.print_table import Bold, markdown_table
 from psconrl.report.statistics import FEW_RUNS
 
 NOTE = (
-    "Score of a run: regret plus positive violations at twice the shadow prices. Loss: the score in % of that of "
-    "uniform play; 90% and worst run: the loss of the 90th percentile of runs, and of the worst run. Overspent: "
-    "positive violations at their prices; at worst: the largest running excess; strong: strong violations; all in % of "
-    "the score of uniform play. Rank: by mean score among the agents that play an environment, averaged over "
-    "environments, with a 95% interval over runs. Not worse: environments where a paired t-test at 5%, corrected for "
-    "all tests of the table, finds the agent not significantly worse than the one with the least mean score, because "
-    f"it is as good or because its runs differ widely (-: fewer than {FEW_RUNS} runs). Growth: the exponent at which "
-    "the mean score grows from T/16 to T, mean over environments. s: seconds per run, mean over environments."
+    "Score of a run: regret plus positive violations, each at twice its shadow price, but at least at its range price. "
+    "Loss: the score in % of that of uniform play; 90% and worst run: the loss of the 90th percentile of runs, and of "
+    "the worst run. Overspent: positive violations at their shadow prices, but at least at their range prices; at "
+    "worst: the same for the largest running excess; strong: for strong violations; all in % of the score of uniform "
+    "play. Rank: by mean score among the agents that play an environment, averaged over environments, with a 95% "
+    "interval over runs. Not worse: environments where a paired t-test at 5%, corrected for all tests of the table, "
+    "finds the agent not significantly worse than the one with the least mean score, because it is as good or because "
+    f"its runs differ widely (-: fewer than {FEW_RUNS} runs). Growth: the exponent at which the mean score grows from "
+    "T/16 to T, mean over environments. s: seconds per run, mean over environments."
 )
 
 
@@ -46,12 +48,14 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
 
 def parts_table(board: Board) -> dict[str, Any]:
     """Return the table of ranks and losses over all environments, and over those of every part."""
-    parts = {"all": board.standings, **{part.title: part.standings for part in board.parts}}
+    parts = {WHOLE_TITLE: board.standings, **{part.title: part.standings for part in board.parts}}
     rows = []
     for standing in board.standings:
         own = [next((s for s in standings if s.label == standing.label), None) for standings in parts.values()]
         rows.append([standing.title, *(_cell(s, "rank") for s in own), *(_cell(s, "loss") for s in own)])
-    described = [f"{part.title}: {len(part.environments)} environments. {part.description}" for part in board.parts]
+    described = [
+        f"{part.title}: {len(part.environments)} environments. {part.description}".strip() for part in board.parts
+    ]
     return {
         "title": "By part",
         "note": " ".join(["Mean rank and mean loss in each part of the environments.", *described]),
@@ -85,6 +89,19 @@ def entry_table(label: str, boards: Mapping[str, Board]) -> dict[str, Any]:
             for name, s in standings.items()
         ],
     }
+
+
+def positions_of(label: str, boards: Mapping[str, Board]) -> list[str]:
+    """Return a line for every board that an agent is on: its position and its loss."""
+    lines = []
+    for name, board in boards.items():
+        positions = positions_by_label(board)
+        lines += [
+            f"{name}: {s.title} is number {positions[label]} of {len(positions)}, with a loss of {_two_digits(s.loss)}%"
+            for s in board.standings
+            if s.label == label
+        ]
+    return lines
 
 
 def environments_tables(board: Board) -> list[dict[str, Any]]:

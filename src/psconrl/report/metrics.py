@@ -1,5 +1,6 @@
 """Metrics of an agent's runs for figures and tables, by name."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,12 +10,12 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.priced_regret import penalised_regret, regret_at_prices
+from psconrl.report.priced_regret import has_score, regret_at_prices, score
 
 # Windows of the paper's moving averages, in rounds, by environment.
 WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 9_000}
 
-UNKNOWN = "A dash: not evaluated for this agent."
+UNKNOWN = "A dash: not known for this agent."
 
 Values = Callable[[Experiment, Curves, int], Floats]
 
@@ -26,8 +27,9 @@ class Metric:
     title: str
     values: Values  # (experiment, curves, i) -> (runs, n); i is the index of the cost, 0 the objective
     of_limits: bool = False  # one for every constraint, or a single one
-    needs: str = ""  # what the results must have: optimum, prices, or strong, which some agents may lack
+    needs: str = ""  # what the results must have: optimum, prices, score, or strong, which some agents may lack
     cumulative: bool = True  # sums over rounds, where zero means no loss
+    own: str = ""  # the name of a metric of the spec
     deviation: bool = False  # shown with the standard deviation over runs, in place of an interval of the mean
 
 
@@ -45,11 +47,7 @@ METRICS = {
     "regret": Metric("regret", lambda e, c, i: c.regret, needs="optimum"),
     "violation": Metric("violation", lambda e, c, i: c.violation(i), of_limits=True),
     "priced": Metric("regret at shadow prices", lambda e, c, i: regret_at_prices(c, e.facts["prices"]), needs="prices"),
-    "penalised": Metric(
-        "regret, overspending at twice its price",
-        lambda e, c, i: penalised_regret(c, e.facts["prices"]),
-        needs="prices",
-    ),
+    "score": Metric("score", lambda e, c, i: score(c, e.facts), needs="score"),
     "objective": Metric("objective", _objective, cumulative=False),
     "cost": Metric("cost", lambda e, c, i: c.average(i), of_limits=True, cumulative=False),
     "strong-regret": Metric("strong regret", lambda e, c, i: c.strong[:, :, 0], needs="strong"),
@@ -76,11 +74,26 @@ class Measure:
         """Whether the experiment has this cost."""
         return self.cost < len(experiment.cost_names)
 
+    def title_in(self, experiment: Experiment) -> str:
+        """Return the title with the experiment's own name and unit of the cost; empty if it has no such cost."""
+        return _title(self.metric, self.cost, [experiment]) if self.applies_to(experiment) else ""
+
     def known_of(self, experiment: Experiment, curves: Curves) -> bool:
         """Whether the experiment has this cost and the runs have what the metric needs."""
         if not self.applies_to(experiment):
             return False
-        return self.metric.needs != "strong" or bool(np.isfinite(self.values(experiment, curves)).all())
+        if self.metric.own:
+            return self.metric.own in curves.own and bool(np.isfinite(self.values(experiment, curves)[:, -1]).all())
+        if self.metric.needs == "strong":
+            return bool(np.isfinite(self.values(experiment, curves)).all())
+        return not _missing(self.metric, experiment)
+
+    def missing_in(self, experiment: Experiment) -> str:
+        """Return what is not known of an experiment to which the measure applies, in a few words for a figure."""
+        if reason := _missing(self.metric, experiment):
+            return re.split(r" \(|[,;]", reason)[0].removeprefix("has ")
+        unknown = [c.title for c in experiment.curves.values() if not self.known_of(experiment, c)]
+        return f"not known: {', '.join(unknown)}" if unknown else ""
 
     def values(self, experiment: Experiment, curves: Curves) -> Floats:
         """Return the values of every run at every checkpoint, (runs, n)."""
@@ -90,22 +103,45 @@ class Measure:
 def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Measure]:
     """Return the named metrics, those of constraints once for each constraint.
 
-    Raises an error if an experiment has no agent with a metric.
+    Raises an error if no experiment has a metric.
     """
-    found = []
+    found, known = [], metrics_of(experiments)
     for name in names:
-        if name not in METRICS:
-            raise ConfigError(unknown_name("metric", name, METRICS))
-        for experiment in experiments:
-            if missing := _missing(METRICS[name], experiment):
-                raise ConfigError(f"{name}: experiment {quoted(experiment.name)} {missing}")
-        found += _for_each_limit(METRICS[name], experiments)
+        if name not in known:
+            raise ConfigError(unknown_name("metric", name, known))
+        missing = _lacking(name, known[name], experiments)
+        if experiments and len(missing) == len(experiments):
+            raise ConfigError(missing[0])
+        found += _for_each_limit(known[name], experiments)
     return found
+
+
+def lacking(name: str, experiments: Sequence[Experiment]) -> list[str]:
+    """Return a message for every experiment that does not have a metric."""
+    return _lacking(name, metrics_of(experiments)[name], experiments)
+
+
+def _lacking(name: str, metric: Metric, experiments: Sequence[Experiment]) -> list[str]:
+    missing = [(e, _missing(metric, e)) for e in experiments]
+    return [f"{name}: experiment {quoted(e.name)} {reason}" for e, reason in missing if reason]
+
+
+def metrics_of(experiments: Sequence[Experiment]) -> dict[str, Metric]:
+    """Return all metrics of some experiments, those of their specs included, by name."""
+    own = {name: values.title for e in experiments for c in e.curves.values() for name, values in c.own.items()}
+    for name in own:
+        if name in METRICS:
+            raise ConfigError(f"metric {quoted(name)} of the spec has the name of a known one; rename [metrics.{name}]")
+    return METRICS | {name: _own_metric(name, title) for name, title in own.items()}
+
+
+def _own_metric(name: str, title: str) -> Metric:
+    return Metric(title, lambda e, c, i: c.own[name].values, own=name)
 
 
 def available(experiment: Experiment, names: Sequence[str]) -> list[Measure]:
     """Return the named metrics that an experiment has."""
-    return measures([experiment], [name for name in names if not _missing(METRICS[name], experiment)])
+    return measures([experiment], [name for name in names if not _missing(metrics_of([experiment])[name], experiment)])
 
 
 def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[Measure]:
@@ -116,6 +152,8 @@ def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[M
 
 def _title(metric: Metric, i: int, experiments: Sequence[Experiment]) -> str:
     """Return the title with the name and the unit of the cost, if they are the same in all experiments."""
+    if metric.own:
+        return metric.title
     called = {e.cost_names[i] for e in experiments if i < len(e.cost_names)}
     name = called.pop() if len(called) == 1 else ""
     counted = {unit_of(e, i, metric.cumulative) for e in experiments if i < len(e.cost_names)}
@@ -134,6 +172,8 @@ def unit_of(experiment: Experiment, i: int, cumulative: bool) -> str:
 def _missing(metric: Metric, experiment: Experiment) -> str:
     """Return the part that a metric needs and an experiment lacks; empty if it has all."""
     curves = experiment.curves.values()
+    if metric.own and not any(Measure(metric, 0, metric.title).known_of(experiment, c) for c in curves):
+        return f"has no values of it after the last round; a sweep of a spec with [metrics.{metric.own}] computes them"
     if metric.of_limits and len(experiment.cost_names) < 2:
         return "has no constraints"
     if metric.needs == "optimum" and not all(np.isfinite(c.optimum).all() for c in curves):
@@ -141,8 +181,10 @@ def _missing(metric: Metric, experiment: Experiment) -> str:
             "has no optimum to compare with (its constraints cannot be met, or it can only be played); "
             "use the metrics objective and cost"
         )
-    if metric.needs == "prices" and not experiment.facts.get("prices"):
+    if metric.needs in ("prices", "score") and not experiment.facts.get("prices"):
         return "has no shadow prices that all its runs share"
+    if metric.needs == "score" and not has_score(experiment.facts):
+        return "was run by an earlier version, without range prices; run the sweep again, which keeps its runs"
     if metric.needs == "strong":
         measured = Measure(metric, 1 if metric.of_limits else 0, metric.title)
         if not any(measured.known_of(experiment, c) for c in curves):

@@ -9,13 +9,14 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import PsconrlError
+from psconrl.experiment.provenance import provenance_rows
 from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import has_matplotlib
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.report.claims_table import claims_table
-from psconrl.report.curves import Curves, Experiment, read_experiments
-from psconrl.report.growth import NEGLIGIBLE_REGRET
+from psconrl.report.curves import Experiment, read_experiments
+from psconrl.report.headline import headline
 from psconrl.report.metrics import available, unit_of
 from psconrl.report.number_format import format_number
 from psconrl.report.page_tables import (
@@ -24,28 +25,28 @@ from psconrl.report.page_tables import (
     failures_table,
     final_table,
     growth_table,
+    own_table,
     spread_table,
     strong_table,
-    verdict,
 )
-from psconrl.report.priced_regret import final_cost
-from psconrl.report.statistics import FEW_RUNS, MeanInterval, compare, mean_interval
+from psconrl.report.statistics import MeanInterval, mean_interval
 
 # Headings of groups of experiments in their order, by the shipped spec that they belong to.
 HEADINGS = {"": "Yours", "paper": "The paper's", "theory": "Theory"}
 MAP_STATES = 2_000
 PANEL_POINTS = 150
-KEPT = 0.01  # relative excess over a threshold, on average over runs, up to which it counts as kept
 
 # Subtitles of the charts of two metrics, by their titles.
 MEANING = {"strong violation": "of the policies played, exact", "largest running excess": "of all rounds so far"}
 CAVEATS = (
     "Regret and violation are signed and cumulative: an agent may be ahead of the optimum by breaking a limit, so read "
-    "the two together. 'Regret at shadow prices' adds the violation at its shadow price.",
+    "the two together. The score has both in one number: the regret plus the positive violations, each at twice its "
+    "shadow price, but at least at its range price. It compares agents; where there are no prices, the regret does.",
     "In a signed violation, earlier savings pay for later overspending. Strong violation adds up, round by round, the "
     "exact long-run excess of the policy being played over the limit, and nothing is ever paid back. The largest "
     "running excess is how far the run was over its budget at its worst moment.",
-    "Bands are 95% bootstrap intervals of the mean over runs; with fewer than ten runs they are too narrow.",
+    "Bands are 95% intervals of the mean over runs (Student's t), pointwise; fewer than three runs have none. They are "
+    "exact for normal values, and cover less if values are skewed.",
     "Runs with the same number have the same environment seed for all agents, so comparisons are paired.",
     "Growth exponents are fitted to the last decade of a run; finite horizons prove nothing about rates.",
 )
@@ -85,7 +86,7 @@ def _build(store: Store) -> dict[str, Any]:
             *bounds_table(experiments),
             *failures_table(experiments),
         ],
-        "provenance": _provenance(store),
+        "provenance": provenance_rows(store),
     }
 
 
@@ -101,11 +102,13 @@ def _first_grid(experiments: list[Experiment]) -> str:
 
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:
-    tables = [f(experiment) for f in (final_table, spread_table, strong_table, comparison_table, growth_table)]
+    tables = [
+        f(experiment) for f in (final_table, spread_table, strong_table, own_table, comparison_table, growth_table)
+    ]
     return {
         "name": experiment.name,
         "description": _description(experiment.facts),
-        "finding": _finding(experiment),
+        "finding": headline(experiment),
         "facts": _facts(experiment),
         "panels": _panels(experiment) if experiment.curves else [],
         "tables": [table for table in tables if table["rows"]],
@@ -136,6 +139,8 @@ def _facts(experiment: Experiment) -> list[list[str]]:
             [f"limit on {name}", with_unit(format_number(threshold, 6), name)],
             [f"shadow price of {name}", format_number(price, 4)],
         ]
+    for name, price in zip(names[1:], facts.get("range_prices", []), strict=False):
+        shown.append([f"range price of {name}", format_number(price, 4)])
     if "gap" in facts:
         proof = "proven" if facts["certified"] else "unproven"
         shown.append(["optimality gap", f"{format_number(abs(facts['gap']), 1)} ({proof})"])
@@ -214,54 +219,3 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
     buffer = io.StringIO()
     policy_figure(cmdp, best).savefig(buffer, format="svg", bbox_inches="tight")
     return [{"title": "The optimal policy", "svg": buffer.getvalue()}]
-
-
-def _finding(experiment: Experiment) -> str:
-    """Return which agent has the least regret at shadow prices, its violations, and the agents not clearly worse.
-
-    If this regret is the same for all agents, by the nature of the model, return which agents keep the limits.
-    """
-    prices = experiment.facts.get("prices")
-    curves = list(experiment.curves.values())
-    if not prices or len(curves) < 2:
-        return ""
-    means = [float(final_cost(c, prices).mean()) for c in curves]
-    if max(means) - min(means) < NEGLIGIBLE_REGRET:  # a violation costs exactly what it gains
-        return "; ".join(_keeping(c, experiment.cost_names) for c in curves) + "."
-    best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
-    others = [c for c in curves if c is not best]
-    verdicts = {c.title: verdict(compare(best, c, lambda c: final_cost(c, prices)), len(others)) for c in others}
-    doubtful = [title for title, result in verdicts.items() if result != f"{best.title} has less"]
-    paid = ", ".join(
-        f"violation of {name} {format_number(float(best.violation(i)[:, -1].mean()))}"
-        for i, name in enumerate(experiment.cost_names[1:], start=1)
-    )
-    ahead = f", not significantly different from {', '.join(doubtful)}" if doubtful else ""
-    if best.runs < FEW_RUNS:
-        ahead = ", too few runs for a verdict"
-    return (
-        f"{best.title} has the least mean regret at shadow prices over {best.runs} runs "
-        f"(regret {format_number(float(best.regret[:, -1].mean()))}, {paid}){ahead}."
-    )
-
-
-def _keeping(curves: Curves, names: list[str]) -> str:
-    """Return whether an agent keeps the limits, on average over runs, in words."""
-    parts = []
-    for i, name in enumerate(names[1:], start=1):
-        average, limit = float(curves.average(i)[:, -1].mean()), float(curves.thresholds[0, i - 1])
-        excess = (average - limit) / abs(limit) if limit else average - limit
-        if excess <= KEPT:
-            found = f"keeps the limit on {name}" + (f" to within {100 * KEPT:g}%" if excess > 0 else "")
-        else:
-            found = f"breaks the limit on {name}"
-        parts.append(f"{found} (average {format_number(average, 4)}, limit {format_number(limit, 4)})")
-    return f"{curves.title} {' and '.join(parts)}"
-
-
-def _provenance(store: Store) -> list[list[str]]:
-    found = store.query("SELECT DISTINCT provenance FROM runs WHERE current")
-    records = [store.columns.table(row[0], "provenance of a run") for row in found]
-    keys = ("psconrl", "commit", "code", "numpy", "scipy", "highspy", "python", "host")
-    seen = {key: sorted({str(r[key]) for r in records if r.get(key)}) for key in keys}
-    return [[key, ", ".join(values)] for key, values in seen.items() if values]

@@ -1,30 +1,32 @@
 """Tables of a report as plain data: title, note, header, rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from psconrl.arrays import Floats
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_exponent
-from psconrl.report.metrics import UNKNOWN, Measure, available
+from psconrl.report.metrics import UNKNOWN, Measure, available, metrics_of
 from psconrl.report.number_format import format_number
-from psconrl.report.priced_regret import final_cost
-from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final
+from psconrl.report.priced_regret import final_score, has_score, score
+from psconrl.report.statistics import FEW_RUNS, INTERVAL_RUNS, Comparison, compare, final, without_reason
 from psconrl.report.theory import check_theory
 
 # Number of lines of a traceback that are shown.
 TRACEBACK_LINES = 6
 NO_NUMBER = "-"
 TAIL = 0.9  # the quantile shown next to a mean
+LEAST_P = 0.001  # smaller p-values are not shown
 
 
 def final_table(experiment: Experiment) -> dict[str, Any]:
-    """Return the table of final regret and violations of every agent."""
-    return _finals(experiment, "Final regret and violation", ("regret", "violation", "priced"))
+    """Return the table of final regret, violations and score of every agent."""
+    return _finals(experiment, "Final regret and violation", ("regret", "violation", "score"))
 
 
 def strong_table(experiment: Experiment) -> dict[str, Any]:
@@ -35,9 +37,15 @@ def strong_table(experiment: Experiment) -> dict[str, Any]:
     return _finals(experiment, "Strong regret and violation", ("strong-regret", "strong-violation", "largest-excess"))
 
 
+def own_table(experiment: Experiment) -> dict[str, Any]:
+    """Return the table of the metrics of the spec; it has no rows if there are none."""
+    own = [name for name, metric in metrics_of([experiment]).items() if metric.own]
+    return _finals(experiment, "Metrics of the spec", own)
+
+
 def spread_table(experiment: Experiment) -> dict[str, Any]:
     """Return the table of the spread over runs: mean, median, 90th percentile and worst run."""
-    wanted = available(experiment, ("penalised",)) or available(experiment, ("regret",))
+    wanted = available(experiment, ("score",)) or available(experiment, ("regret",))
     rows = []
     for curves in experiment.curves.values() if wanted else ():
         ends = wanted[0].values(experiment, curves)[:, -1]
@@ -59,7 +67,8 @@ def _finals(experiment: Experiment, title: str, names: Sequence[str]) -> dict[st
         [curves.title, curves.runs, *(_cell(measure, experiment, curves) for measure in wanted)]
         for curves in experiment.curves.values()
     ]
-    note = "Mean and 95% interval over runs, after the last round."
+    reason = without_reason(c.runs for c in experiment.curves.values())
+    note = f"Mean and 95% interval (Student's t) over runs, after the last round. {reason}".rstrip()
     if any(NO_NUMBER in row for row in rows):
         note = f"{note} {UNKNOWN}"
     return {
@@ -75,28 +84,57 @@ def _cell(measure: Measure, experiment: Experiment, curves: Curves) -> str:
 
 
 def comparison_table(experiment: Experiment) -> dict[str, Any]:
-    """Return the table of all pairs of agents, compared at shadow prices if they are known."""
-    prices = experiment.facts.get("prices", [])
-    results = [compare(a, b, lambda c: final_cost(c, prices)) for a, b in combinations(experiment.curves.values(), 2)]
-    what = "regret at shadow prices" if prices else "regret"
+    """Return the table of all pairs of agents, compared by score, or by regret if they have none."""
+    what, final_of = criterion(experiment)
+    results = [compare(a, b, final_of) for a, b in combinations(experiment.curves.values(), 2)]
     return {
         "title": f"Pairwise comparison of final {what}",
-        "note": f"Difference over runs with the same environment seed, with its 95% interval. Verdicts: paired t-tests "
-        f"at 5%, corrected for the number of pairs ({len(results)}); none below {FEW_RUNS} runs.",
-        "header": ["agents", "runs", "difference", "verdict"],
+        "note": "Difference over runs with the same environment seed, with its 95% interval (Student's t) from "
+        f"{INTERVAL_RUNS} runs on. Verdicts: paired t-tests at 5%; p-values are corrected for the number of pairs "
+        f"({len(results)}); none below {FEW_RUNS} runs.",
+        "header": ["agents", "runs", "difference", "p", "verdict"],
         "rows": [
-            [f"{r.first} - {r.second}", r.runs, str(r.difference), verdict(r, len(results))]
+            [
+                f"{r.first} - {r.second}",
+                r.runs,
+                str(r.difference),
+                p_text(adjusted_p(r, len(results))),
+                verdict(r, len(results)),
+            ]
             for r in results
             if np.isfinite(r.difference.mean)
         ],
     }
 
 
+def criterion(experiment: Experiment) -> tuple[str, Callable[[Curves], Floats]]:
+    """Return by what agents are compared, and the function that returns it for every run, (runs,)."""
+    if has_score(experiment.facts):
+        return "score", lambda curves: final_score(curves, experiment.facts)
+    return "regret", lambda curves: curves.regret[:, -1]
+
+
+def adjusted_p(result: Comparison, pairs: int) -> float:
+    """Return the p-value corrected for the number of comparisons (Bonferroni); nan if there are too few runs."""
+    return min(result.p_value * pairs, 1.0) if np.isfinite(result.p_value) else np.nan
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value for a table.
+
+    >>> p_text(0.0312), p_text(0.00001), p_text(np.nan)
+    ('0.031', '< 0.001', '-')
+    """
+    if np.isnan(p_value):
+        return NO_NUMBER
+    return f"< {LEAST_P:g}" if p_value < LEAST_P else f"{p_value:.2g}"
+
+
 def verdict(result: Comparison, pairs: int) -> str:
     """Return which agent has less, if the difference is significant."""
     if np.isnan(result.p_value):
         return "too few runs"
-    if result.p_value * pairs > 0.05:
+    if adjusted_p(result, pairs) > 0.05:
         return "no significant difference"
     return f"{result.first if result.difference.mean < 0 else result.second} has less"
 
@@ -134,12 +172,13 @@ def _is_bounded(curves: Curves) -> bool:
 
 
 def growth_table(experiment: Experiment) -> dict[str, Any]:
-    """Return the table of the growth of regret with T, the number of episodes, and the times."""
+    """Return the table of the growth of the score (or the regret) with T, the number of episodes, and the times."""
+    scored = has_score(experiment.facts)
     rows = []
     for curves in experiment.curves.values():
         episodes = np.array([s.get("episodes", np.nan) for s in curves.summaries], dtype=np.float64)
         exploring = np.array([s.get("rounds", {}).get("explore", 0) for s in curves.summaries])
-        slope = growth_exponent(curves.rounds, curves.regret)
+        slope = growth_exponent(curves.rounds, score(curves, experiment.facts) if scored else curves.regret)
         rows.append(
             [
                 curves.title,
@@ -152,8 +191,8 @@ def growth_table(experiment: Experiment) -> dict[str, Any]:
         )
     return {
         "title": "Growth and timing",
-        "note": "Exponent of the mean regret in T over the last decade; - where it is not positive throughout. "
-        "Means over runs.",
+        "note": f"Exponent of the mean {'score' if scored else 'regret'} in T over the last decade; - where it is not "
+        "positive throughout. Means over runs.",
         "header": ["agent", "growth exponent", "episodes", "rounds exploring", "seconds per run", "of which planning"],
         "rows": rows,
     }

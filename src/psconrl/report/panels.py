@@ -1,135 +1,59 @@
 """Figures for print: panels of curves, one for every experiment and measure, of an exact width.
 
-Curves are means over runs with 95% bootstrap bands, in the paper's metric with the standard deviation. A curve that
-leaves the axes is cut off, and a note above the axes says where it ends.
+Curves are means over runs with 95% bands (Student's t), in the paper's metric with the standard deviation. A curve that
+leaves the axes is cut off: a triangle in its colour marks where, and a note above the axes says where it ends. Texts
+are measured and wrapped, so that none is cut off at the border of the figure.
 """
 
-import textwrap
+import math
+import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.textpath import TextPath
-from matplotlib.ticker import EngFormatter, FuncFormatter
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
-from psconrl.report.curves import Curves, Experiment
-from psconrl.report.metrics import Measure
-from psconrl.report.number_format import format_number
-from psconrl.report.statistics import MeanInterval, estimate_of, mean_interval
+from psconrl.report.curves import Experiment
+from psconrl.report.cut_curves import CutCurve, cut_curves, notes_on, reach_of
+from psconrl.report.panel_axes import mark_borders, plain, set_scales, thin_out_ticks, tidy
+from psconrl.report.panel_contents import Line, PlottedCurve, Row
+from psconrl.report.statistics import INTERVAL_RUNS, without_reason
 from psconrl.report.style import GREY
+from psconrl.report.typeface import POINTS_AN_INCH, Typeface, typeface_for
 
-NARROWEST = 1.45  # inches, the least width of a panel: with less, experiments are placed below one another
-DRAWN_POINTS = 500  # of a curve in a panel
-WIDEST_PRINT = 7.5  # inches, the width of a printed page: up to here the font is small
-# An outlying agent would flatten all the others: the axes reach at most this many times as far as the median curve.
-CLIP = 4.0
+NARROWEST = 0.18  # inches for every point of the font, of a panel: with less, experiments are placed below one another
+ASPECT, LOWEST, TALLEST = 0.6, 1.02, 2.4  # height of the axes: by the width of a panel, then in inches
+LINE_WIDTH = 1.3  # points
+MARKED_EVERY = 0.17  # of the diagonal of the axes, between two markers of a curve
 TITLE_PAD = 6.0  # points between the title of a panel and what is below it
-LINE_SPACING = 1.2  # of notes, in font sizes
-HANDLE = 3.2  # length of a line in the legend, in font sizes: long enough to show a dash
-Line = tuple[str, float, str]  # name, level, dash
+NOTE_PAD = 5.0  # points between the axes and the notes above them, with space for the triangles
+LINE_SPACING = 1.2  # of the height of the font
+NOTE_GREY, FRAME_GREY = "#444444", "#CCCCCC"
+HANDLE = 3.6  # length of a line in the legend, in font sizes: long enough to show a dash and a marker
+LEGEND_GAPS = 2.8  # of a column of the legend, in font sizes
+LEGEND_COLUMNS = 5  # at most
+FITTING_TITLES = 0.85  # share of the titles of the legend that its columns are wide enough for; others are wrapped
+SMALL_PANEL = 2.2  # inches
+FEW_TICKS, USUAL_TICKS = 3, 5  # intervals between ticks at most, in small panels and in others
+ADJUSTMENTS = 3  # of the height of a figure
 
 
 @dataclass(frozen=True)
-class Row:
-    """Contents of a row of panels."""
+class Print:
+    """The form of a figure for print."""
 
-    title: str
-    values: Callable[[Experiment, Curves], Floats]
-    lines: Callable[[Experiment], list[Line]] = lambda e: []
-    clip: bool = False  # cut off outlying curves and draw the zero line
-    applies: Callable[[Experiment], bool] = lambda e: True
-    known: Callable[[Experiment, Curves], bool] = lambda e, c: True  # whether an agent has these values
-    estimate: Callable[[Floats], MeanInterval] = mean_interval  # the mean over runs and its band
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Font sizes in points."""
-
-    label: float
-    tick: float
-    note: float
-
-
-def rows_of(measured: Sequence[Measure]) -> list[Row]:
-    """Return the rows of a figure for the given measures."""
-    return [
-        Row(m.title, m.values, _levels(m), m.metric.cumulative, m.applies_to, m.known_of, partial(estimate_of, m))
-        for m in measured
-    ]
-
-
-def _levels(measure: Measure) -> Callable[[Experiment], list[Line]]:
-    def lines(experiment: Experiment) -> list[Line]:
-        facts, i = experiment.facts, measure.cost
-        if measure.metric.cumulative:
-            return []
-        if i:
-            return [("limit", facts["thresholds"][i - 1], "--")] if "thresholds" in facts else []
-        sign = -1.0 if facts.get("maximise") else 1.0
-        return [("optimum", sign * facts["optimum"][0], "--")] if "optimum" in facts else []
-
-    return lines
-
-
-def panel_figure(
-    experiments: Sequence[Experiment], rows: Sequence[Row], width: float | None = None, across: int | None = None
-) -> Figure:
-    """Draw a row of panels for each measure and a column for each experiment; ``width`` in inches is exact.
-
-    Experiments beyond ``across``, or that do not fit side by side, continue below. A single experiment has its
-    measures side by side.
-    """
-    experiments = [e for e in experiments if e.curves]
-    if not experiments or not rows:
-        raise ConfigError("there is nothing to draw: no finished runs")
-    width = 3.6 * min(len(experiments), across or len(experiments)) + 0.6 if width is None else width
-    sizes = Sizes(8, 7, 6) if width <= WIDEST_PRINT else Sizes(10, 9, 7)
-    fitting = max(1, int(width / NARROWEST))
-    grid = _arranged(experiments, rows, min(fitting, across or fitting))
-    wide = width / len(grid[0])
-    tall = float(np.clip(0.75 * wide, 1.5, 2.9))
-    legend = list(dict.fromkeys((c.title, c.look) for e in experiments for c in e.curves.values()))
-    columns = _legend_columns([title for title, _ in legend], width, sizes)
-    headings = max(_heading(e, wide, sizes).count("\n") for e in experiments)
-    lines = headings * -(-len(experiments) // len(grid[0])) + -(-len(legend) // columns)
-    figure = Figure(figsize=(width, tall * len(grid) + 1.5 * sizes.tick / 72 * lines), layout="constrained")
-    subplots = figure.subplots(len(grid), len(grid[0]), squeeze=False)
-    for beside, line in zip(subplots, grid, strict=True):
-        panels = [(axes, panel) for axes, panel in zip(beside, line, strict=True) if panel is not None]
-        above = max((_draw(axes, panel.experiment, panel.row, sizes, wide) for axes, panel in panels), default=0.0)
-        for axes, panel in panels:
-            if panel.first:
-                heading = _heading(panel.experiment, wide, sizes)
-                axes.set_title(heading, fontsize=sizes.tick, pad=TITLE_PAD + above)
-            if panel.left:
-                axes.set_ylabel(_wrapped(panel.row.title, 0.6 * tall, sizes.label), fontsize=sizes.label)
-            axes.set_xlabel("round" if panel.last else "", fontsize=sizes.label)
-        for axes, nothing in zip(beside, line, strict=True):
-            if nothing is None:
-                axes.set_axis_off()
-        figure.set_figheight(figure.get_figheight() + above / 72)
-    if len(experiments) == 1:
-        figure.suptitle(_heading(experiments[0], width, sizes), fontsize=sizes.tick)
-    handles = [Line2D([], [], lw=1.5, label=plain(title), **look.line) for title, look in legend]
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=columns,
-        fontsize=sizes.tick,
-        frameon=False,
-        handlelength=HANDLE,
-        borderpad=0.1,
-    )
-    return figure
+    width: float | None = None  # inches, exact
+    across: int | None = None  # experiments side by side, at most
+    family: str | None = None  # of the font
+    size: float | None = None  # of the font, in points
+    log: str = ""  # logarithmic axes: x, y or xy
 
 
 class _Panel(NamedTuple):
@@ -138,6 +62,67 @@ class _Panel(NamedTuple):
     first: bool  # the first of its experiment, with the name above it
     left: bool  # the leftmost, with the name of the measure
     last: bool  # the last of its column
+
+
+class _Drawn(NamedTuple):
+    """A panel with its axes."""
+
+    axes: Axes
+    panel: _Panel
+    notes: list[str]
+    levels: list[Line]  # the lines within the axes
+    empty: bool = False  # no curve is known: the notes say why
+
+
+def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], form: Print | None = None) -> Figure:
+    """Draw a row of panels for each measure and a column for each experiment.
+
+    Experiments beyond ``form.across``, or that do not fit side by side, continue below. A single experiment has its
+    measures side by side.
+    """
+    form = form or Print()
+    experiments = [e for e in experiments if e.curves]
+    if not experiments or not rows:
+        raise ConfigError("there is nothing to draw: no finished runs")
+    across = form.across or len(experiments)
+    width = 3.6 * min(len(experiments), across) + 0.6 if form.width is None else form.width
+    letters = typeface_for(width, form.family, form.size)
+    grid = _arranged(
+        experiments,
+        rows,
+        min(max(1, int(width / (NARROWEST * letters.label))), form.across or len(experiments) * len(rows)),
+    )
+    if not grid:
+        raise ConfigError("there is nothing to draw: no experiment has these metrics")
+    wide = width / len(grid[0])
+    tall = float(np.clip(ASPECT * wide, LOWEST, TALLEST))
+    ticks = FEW_TICKS if wide < SMALL_PANEL else USUAL_TICKS
+    # Matplotlib warns of some fonts whose formulas are not drawn here.
+    with mpl.rc_context({"font.family": letters.families, "axes.formatter.use_mathtext": True}):
+        figure = Figure(figsize=(width, (tall + 4.0) * len(grid) + 4.0), layout="constrained")
+        subplots = figure.subplots(len(grid), len(grid[0]), squeeze=False)
+        _add_legend(figure, experiments, letters)
+        if len(experiments) == 1:
+            figure.suptitle(
+                _heading(experiments[0], 0.95 * width, letters), fontsize=letters.tick, linespacing=LINE_SPACING
+            )
+        drawn = []
+        for beside, line in zip(subplots, grid, strict=True):
+            drawn.append(
+                [_draw(axes, p, form, letters, tall, ticks) for axes, p in zip(beside, line, strict=True) if p]
+            )
+            for axes, nothing in zip(beside, line, strict=True):
+                if nothing is None:
+                    axes.set_axis_off()
+        _lay_out(figure)  # the width of the axes is known from here on
+        for together in drawn:
+            _write_above(together, letters)
+        _set_height(figure, [one.axes for together in drawn for one in together], tall, len(grid))
+        for together in drawn:
+            for one in together:
+                _name_levels(one, letters)
+                thin_out_ticks(one.axes, one.panel.row.ticks)
+    return figure
 
 
 def _arranged(experiments: Sequence[Experiment], rows: Sequence[Row], across: int) -> list[list[_Panel | None]]:
@@ -158,7 +143,8 @@ def _arranged(experiments: Sequence[Experiment], rows: Sequence[Row], across: in
                         for e in together
                     ]
                 )
-    longest = max(map(len, lines))
+    lines = [line for line in lines if any(line)]
+    longest = max(map(len, lines), default=0)
     return [line + [None] * (longest - len(line)) for line in lines]
 
 
@@ -167,107 +153,192 @@ def _last_of(experiment: Experiment, rows: Sequence[Row]) -> Row | None:
     return next((row for row in reversed(rows) if row.applies(experiment)), None)
 
 
-def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> float:
-    """Draw a panel and return the height of the notes above it, in points."""
-    shown = [c for c in experiment.curves.values() if row.known(experiment, c)]
-    means = []
-    for c in shown:
-        drawn = c.spread_over(DRAWN_POINTS)
-        means.append((c.title, band(axes, c, row.estimate(row.values(experiment, c)[:, drawn]), drawn)))
-    if missing := [c.title for c in experiment.curves.values() if c not in shown]:
-        note = _wrapped(f"not known: {', '.join(missing)}", 0.6 * wide, sizes.note)
-        axes.text(
-            0.98,
-            0.02,
-            note,
-            fontsize=sizes.note,
-            transform=axes.transAxes,
-            ha="right",
-            va="bottom",
-            color="#444444",
-            parse_math=False,
+def _draw(axes: Axes, panel: _Panel, form: Print, letters: Typeface, tall: float, ticks: int) -> _Drawn:
+    """Draw the curves and the axes of a panel; what is written above it comes later, when its width is known."""
+    experiment, row = panel.experiment, panel.row
+    curves, lines, missing = row.curves(experiment), row.lines(experiment), row.missing(experiment)
+    if panel.left:
+        axes.set_ylabel(
+            letters.wrapped(row.title, letters.label, tall), fontsize=letters.label, linespacing=LINE_SPACING
         )
-    above = 0.0
+    axes.set_xlabel(plain(row.x_title) if panel.last else "", fontsize=letters.label)
+    if not curves:
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_color(FRAME_GREY)
+        return _Drawn(axes, panel, [missing], [], empty=True)
+    means = [band(axes, curve, k) for k, curve in enumerate(curves)]
+    cut: list[CutCurve] = []
     if row.clip:
         axes.axhline(0.0, color=GREY, lw=0.7)
-        above = _cut(axes, means, sizes, wide)
-    for name, level, dash in row.lines(experiment):
+    set_scales(axes, curves, form.log)
+    reach = row.reach
+    if reach is None and row.clip and "y" not in form.log:
+        low, high = reach_of(means)
+        margin = 0.05 * (high - low)
+        reach = (low - margin, high + margin) if margin > 0 else None
+    tidy(axes, letters.tick, ticks, letters.families)
+    if curves[0].every_point:
+        axes.margins(x=0.05)
+    if reach is not None:
+        axes.set_ylim(reach)
+        cut = cut_curves(curves, reach)
+        mark_borders(axes, cut)
+    low, high = reach or (-np.inf, np.inf)
+    inside = [line for line in lines if low <= line[1] <= high]
+    for _, level, dash in inside:
         axes.axhline(level, color="black", lw=0.9, ls=dash)
-        axes.annotate(
-            name, (1.0, level), xycoords=("axes fraction", "data"), fontsize=sizes.note, ha="right", va="bottom"
-        )
-    tidy(axes, sizes.tick, ticks=3 if wide < 2.2 else 5)
-    return above
+    notes = notes_on(cut, [line for line in lines if line not in inside], (low, high))
+    return _Drawn(axes, panel, [*notes, *([missing] if missing else [])], inside)
 
 
-def band(axes: Axes, curves: Curves, estimate: MeanInterval, drawn: Ints | None = None) -> Floats:
-    """Draw the mean over runs with its band and return the mean; ``drawn``: the checkpoints, if not all."""
-    rounds = curves.rounds if drawn is None else curves.rounds[drawn]
-    axes.plot(rounds, estimate.mean, lw=1.5, label=plain(curves.title), **curves.look.line)
-    axes.fill_between(rounds, estimate.low, estimate.high, color=curves.look.colour, alpha=0.18, lw=0)
+def band(axes: Axes, curve: PlottedCurve, k: int = 0) -> Floats:
+    """Draw the k-th curve of some axes, a mean with its band, and return the mean."""
+    estimate, look = curve.estimate, curve.look
+    every = None if curve.every_point else ((0.03 * (1 + k % 5)), MARKED_EVERY)
+    style = look.marked_line | ({"marker": look.marker or "."} if curve.every_point else {})
+    axes.plot(curve.x, estimate.mean, lw=LINE_WIDTH, label=plain(curve.title), markevery=every, **style)
+    axes.fill_between(curve.x, estimate.low, estimate.high, color=look.colour, alpha=0.18, lw=0)
     return estimate.mean
 
 
-def reach_of(means: Iterable[Floats]) -> tuple[float, float]:
-    """Return the range of an axis for these curves: at most CLIP times as far from zero as the median curve.
-
-    For an even number of curves, the median is the smaller of the two in the middle.
-
-    >>> reach_of([np.array([0.0, 10.0]), np.array([-5.0, 3.0]), np.array([0.0, 900.0])])
-    (-5.0, 40.0)
-    """
-    curves = list(means)
-    sizes = sorted(float(np.abs(curve).max()) for curve in curves)
-    most = CLIP * sizes[(len(sizes) - 1) // 2]
-    return (
-        max(min(0.0, *(float(curve.min()) for curve in curves)), -most),
-        min(max(0.0, *(float(curve.max()) for curve in curves)), most),
+def _write_above(together: Sequence[_Drawn], letters: Typeface) -> None:
+    """Write headings and notes above the panels of a line, no wider than their axes."""
+    written = []
+    for one in together:
+        width = _inches(one.axes)[0] * (0.9 if one.empty else 1.0)
+        text = "\n".join(letters.wrapped(note, letters.note, width) for note in one.notes)
+        written.append("" if one.empty else text)
+        if one.empty:
+            centre: dict[str, Any] = {
+                "ha": "center",
+                "va": "center",
+                "transform": one.axes.transAxes,
+                "color": NOTE_GREY,
+            }
+            one.axes.text(0.5, 0.5, text, fontsize=letters.note, linespacing=LINE_SPACING, parse_math=False, **centre)
+    above = max(
+        (_write_notes(one.axes, text, letters) for one, text in zip(together, written, strict=True)), default=0.0
     )
+    for one in together:
+        if one.panel.first:
+            heading = _heading(one.panel.experiment, _inches(one.axes)[0], letters)
+            one.axes.set_title(heading, fontsize=letters.tick, pad=TITLE_PAD + above, linespacing=LINE_SPACING)
 
 
-def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float) -> float:
-    """Cut off outlying curves and note above the axes where they end; return the height of the notes in points."""
-    low, high = reach_of([mean for _, mean in means])
-    if low == high:
+def _write_notes(axes: Axes, text: str, letters: Typeface) -> float:
+    """Write notes above the axes and return the height that they take, in points."""
+    if not text:
         return 0.0
-    margin = 0.05 * (high - low)
-    axes.set_ylim(low - margin, high + margin)
-    over, under = [], []
-    for title, mean in means:
-        end, most, least = float(mean[-1]), float(mean.max()), float(mean.min())
-        if end > high or (most > high and end >= low):
-            over.append(
-                f"↑ {title} ends at {format_number(end)}" + ("" if end > high else f", from {format_number(most)}")
-            )
-        elif end < low or least < low:
-            under.append(
-                f"↓ {title} ends at {format_number(end)}" + ("" if end < low else f", from {format_number(least)}")
-            )
-    if not over and not under:
-        return 0.0
-    notes = "\n".join(_wrapped(note, 0.7 * wide, sizes.note) for note in [*over, *under])
-    axes.annotate(
-        notes,
+    written = axes.annotate(
+        text,
         (0.0, 1.0),
-        (0.0, 3.0),
+        (0.0, NOTE_PAD),
         xycoords="axes fraction",
         textcoords="offset points",
         va="bottom",
-        fontsize=sizes.note,
+        fontsize=letters.note,
         linespacing=LINE_SPACING,
-        color="#444444",
+        color=NOTE_GREY,
         parse_math=False,
     )
-    return 3.0 + LINE_SPACING * sizes.note * (1 + notes.count("\n"))
+    figure = axes.get_figure()
+    assert figure is not None
+    return NOTE_PAD + float(written.get_window_extent().height) / figure.dpi * POINTS_AN_INCH
 
 
-def _heading(experiment: Experiment, wide: float, sizes: Sizes) -> str:
+def _inches(axes: Axes) -> tuple[float, float]:
+    """Return the width and the height of laid-out axes."""
+    figure = axes.get_figure()
+    assert figure is not None
+    size = axes.get_window_extent()
+    return float(size.width / figure.dpi), float(size.height / figure.dpi)
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place all parts of the figure; an error if it is too narrow for its texts."""
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        try:
+            engine.execute(figure)
+        except UserWarning:
+            width = figure.get_figwidth()
+            raise ConfigError(
+                f"the texts do not fit a figure {width:.3g}in wide; set a larger --width or a smaller --fontsize"
+            ) from None
+
+
+def _set_height(figure: Figure, panels: Sequence[Axes], tall: float, lines: int) -> None:
+    """Set the height of the figure such that axes are ``tall`` inches high."""
+    for _ in range(ADJUSTMENTS):
+        _lay_out(figure)
+        missing = tall - min(_inches(axes)[1] for axes in panels)
+        if abs(missing) < 0.01 * tall:
+            break
+        figure.set_figheight(figure.get_figheight() + lines * missing)
+    _lay_out(figure)
+
+
+def _name_levels(one: _Drawn, letters: Typeface) -> None:
+    """Write the names of the lines at their right ends, the lowest first, none on another."""
+    axes, tall = one.axes, _inches(one.axes)[1]
+    needed = LINE_SPACING * letters.note / POINTS_AN_INCH / tall  # of the height of the axes
+    taken = -np.inf
+    for name, level, _ in sorted(one.levels, key=lambda line: line[1]):
+        place = float(axes.transAxes.inverted().transform(axes.transData.transform((0.0, level)))[1])
+        place = max(place, taken)
+        taken = place + needed
+        axes.text(
+            1.0,
+            place,
+            name,
+            fontsize=letters.note,
+            ha="right",
+            va="bottom",
+            transform=axes.transAxes,
+            parse_math=False,
+            bbox={"fc": "white", "ec": "none", "alpha": 0.7, "pad": 0.3},
+            zorder=6,
+        )
+
+
+def _add_legend(figure: Figure, experiments: Sequence[Experiment], letters: Typeface) -> None:
+    """Add a legend of all agents below the panels."""
+    width, size = figure.get_figwidth(), letters.tick
+    handle = (HANDLE + LEGEND_GAPS) * size / POINTS_AN_INCH  # the line and the gaps
+    agents = dict.fromkeys((c.title, c.look) for e in experiments for c in e.curves.values())
+    wide = sorted(letters.width(title, size) for title, _ in agents)
+    longest_word = max((letters.width(word, size) for title, _ in agents for word in title.split()), default=0.0)
+    usual = handle + max(longest_word, wide[math.ceil(FITTING_TITLES * (len(wide) - 1))])
+    columns = max(1, min(len(agents), LEGEND_COLUMNS, int(width / usual)))
+    titles = [letters.wrapped(title, size, 0.97 * width / columns - handle) for title, _ in agents]
+    figure.legend(
+        handles=[
+            Line2D([], [], lw=LINE_WIDTH, label=plain(title), **look.marked_line)
+            for title, (_, look) in zip(titles, agents, strict=True)
+        ],
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=size,
+        frameon=False,
+        handlelength=HANDLE,
+        borderpad=0.1,
+    )
+
+
+def _heading(experiment: Experiment, wide: float, letters: Typeface) -> str:
     """Return the title of the experiment and the number of runs of its agents."""
-    return "\n".join(_wrapped(plain(line), 0.75 * wide, sizes.tick) for line in (experiment.title, runs_of(experiment)))
+    return plain(
+        "\n".join(letters.wrapped(line, letters.tick, wide) for line in (experiment.title, runs_of(experiment)))
+    )
 
 
 def runs_of(experiment: Experiment) -> str:
-    """Return the number of runs that most agents have, then the exceptions, e.g. "50 runs; 10 of A and of B"."""
+    """Return the number of runs that most agents have, then the exceptions, e.g. "50 runs; 10 of A and of B".
+
+    If some have too few for an interval, it says so.
+    """
     counts = Counter(curves.runs for curves in experiment.curves.values())
     ((usual, _),) = counts.most_common(1)
     others = [
@@ -275,33 +346,7 @@ def runs_of(experiment: Experiment) -> str:
         for runs in sorted(counts, reverse=True)
         if runs != usual
     ]
-    return "; ".join([f"{usual} run{'s' if usual > 1 else ''}", *others])
-
-
-def tidy(axes: Axes, letters: float | None = None, ticks: int = 5) -> None:
-    """Format the axes: readable numbers, a light grid, no frame."""
-    axes.grid(alpha=0.3)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_number(y, 4).replace("-", "\N{MINUS SIGN}")))
-    axes.tick_params(labelsize=letters)
-    axes.locator_params(axis="x", nbins=ticks)
-    axes.margins(x=0)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def plain(name: str) -> str:
-    """Escape a name for Matplotlib, where $ starts a formula and a leading _ hides a legend entry."""
-    escaped = name.replace("$", r"\$")
-    return f" {escaped}" if escaped.startswith("_") else escaped
-
-
-def _wrapped(text: str, wide: float, letters: float) -> str:
-    return textwrap.fill(text, max(8, int(wide * 72 / (0.52 * letters))))
-
-
-def _legend_columns(titles: Collection[str], width: float, sizes: Sizes) -> int:
-    """Return the number of legend columns that fit side by side."""
-    widest = max(TextPath((0, 0), plain(title), size=sizes.tick).get_extents().width for title in titles)
-    column = (widest + (HANDLE + 2.8) * sizes.tick) / 72  # plus the line and the gaps
-    return max(1, min(len(titles), 5, int(width / column)))
+    shown = "; ".join([f"{usual} run{'s' if usual > 1 else ''}", *others])
+    if min(counts) >= INTERVAL_RUNS:
+        return shown
+    return f"{shown}: no interval" if len(counts) == 1 else f"{shown} ({without_reason(counts).rstrip('.')})"

@@ -1,6 +1,6 @@
 """The paper's figures in the paper's layout, from a results file.
 
-By default they show signed cumulative regret and violation, mean over runs with a 95% bootstrap band.
+By default they show signed cumulative regret and violation, mean over runs with a 95% band (Student's t).
 ``metric="paper"`` draws the paper's smoothed, one-sided curves instead, with the standard deviation over runs, only for
 comparison with its figures. Environments that do not fit into three columns continue below.
 """
@@ -15,11 +15,13 @@ from psconrl.escaping import quoted
 from psconrl.report.curves import Experiment
 from psconrl.report.example_diagram import draw_example
 from psconrl.report.metrics import measures, window_of
-from psconrl.report.panels import Line, Row, band, panel_figure, rows_of, tidy
+from psconrl.report.panel_axes import tidy
+from psconrl.report.panel_contents import Line, PlottedCurve, Row, over_rounds, rows_of
+from psconrl.report.panels import Print, band, panel_figure
 from psconrl.report.statistics import mean_interval
 
 METRICS = {"signed": ("regret", "violation"), "paper": ("paper-regret", "paper-violation")}
-ENVIRONMENTS_ACROSS = 3  # columns of figures 2 and 3, one for each environment of the paper
+ACROSS_THREE = Print(across=3)  # columns of figures 2 and 3, one for each environment of the paper
 COUNTEREXAMPLE_WINDOW = 50  # rounds of the average cost in figure 1
 
 
@@ -33,10 +35,11 @@ def figure1(experiment: Experiment) -> Figure:
     figure = Figure(figsize=(8.6, 6.4))
     (diagram, sampled), (recent, so_far) = figure.subplots(2, 2)
     draw_example(diagram, experiment.model)
-    for curves in experiment.curves.values():
-        band(recent, curves, mean_interval(curves.moving_average(1, COUNTEREXAMPLE_WINDOW)))
-        band(so_far, curves, mean_interval(curves.average(1)))
-        band(sampled, curves, mean_interval(curves.probe))
+    for k, curves in enumerate(experiment.curves.values()):
+        x = curves.rounds.astype(np.float64)
+        shown = (curves.moving_average(1, COUNTEREXAMPLE_WINDOW), curves.average(1), curves.probe)
+        for axes, values in zip((recent, so_far, sampled), shown, strict=True):
+            band(axes, PlottedCurve(curves.title, curves.look, x, mean_interval(values)), k)
     threshold = next(iter(experiment.curves.values())).thresholds[0, 0]
     for axes in (recent, so_far):
         axes.axhline(threshold, color="black", lw=0.9, ls=":", label=f"threshold {threshold:g}")
@@ -60,7 +63,7 @@ def figure2(experiments: Sequence[Experiment], metric: str = "signed") -> Figure
     if metric not in METRICS:
         raise ConfigError(f"metric must be one of {', '.join(METRICS)}; got {quoted(metric)}")
     _check(experiments)
-    return panel_figure(experiments, rows_of(measures(experiments, METRICS[metric])), across=ENVIRONMENTS_ACROSS)
+    return panel_figure(experiments, rows_of(measures(experiments, METRICS[metric])), ACROSS_THREE)
 
 
 def figure3(experiments: Sequence[Experiment]) -> Figure:
@@ -70,10 +73,14 @@ def figure3(experiments: Sequence[Experiment]) -> Figure:
     """
     _check(experiments)
     rows = [
-        Row("average reward (1 - cost)", lambda e, c: 1.0 - c.moving_average(0, window_of(e, c)), _rewards),
-        Row("average constrained cost", lambda e, c: c.moving_average(1, window_of(e, c)), _limits),
+        Row(
+            "average reward (1 - cost)",
+            over_rounds(lambda e, c: 1.0 - c.moving_average(0, window_of(e, c))),
+            _rewards,
+        ),
+        Row("average constrained cost", over_rounds(lambda e, c: c.moving_average(1, window_of(e, c))), _limits),
     ]
-    return panel_figure(experiments, rows, across=ENVIRONMENTS_ACROSS)
+    return panel_figure(experiments, rows, ACROSS_THREE)
 
 
 def _rewards(experiment: Experiment) -> list[Line]:

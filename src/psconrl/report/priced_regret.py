@@ -1,13 +1,38 @@
-"""Regret and violations in one number, at the shadow prices of the constraints."""
+"""Regret and violations in one number: the score of a run, and regret at shadow prices."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.report.curves import Curves
+from psconrl.errors import ConfigError
+from psconrl.escaping import quoted
+from psconrl.report.curves import Curves, Experiment
 
-OVERSPENDING_FACTOR = 2.0  # multiple of the shadow price that a positive violation costs
+
+@dataclass(frozen=True)
+class Charge:
+    r"""What a positive violation costs: a multiple of its shadow price, but at least one of its range price.
+
+    With the shadow prices :math:`\lambda_i`, the range prices :math:`\rho_i` and the positive parts :math:`V_i^+` of
+    the violations, the charge is :math:`\sum_i \max(f \lambda_i, g \rho_i) V_i^+` with :math:`f` the factor and
+    :math:`g` the floor. Facts of environments have no prices of copies (``without_copies``), so that a constraint that
+    is stated twice is charged once.
+    """
+
+    factor: float = 2.0  # multiple of the shadow prices
+    floor: float = 1.0  # multiple of the range prices
+
+    def of(self, violations: Floats, facts: Mapping[str, Any]) -> Floats:
+        """Return the charge (...) for violations (..., m) in an environment whose facts have both kinds of prices."""
+        shadow, ranges = (np.array(facts[key], dtype=np.float64) for key in ("prices", "range_prices"))
+        return np.asarray(np.maximum(violations, 0.0) @ np.maximum(self.factor * shadow, self.floor * ranges))
+
+
+USUAL_CHARGE = Charge()
+AT_PRICES = Charge(factor=1.0)  # what violations are worth in columns of their own
 
 
 def regret_at_prices(curves: Curves, prices: Sequence[float]) -> Floats:
@@ -15,16 +40,34 @@ def regret_at_prices(curves: Curves, prices: Sequence[float]) -> Floats:
     return curves.regret + sum((p * curves.violation(i) for i, p in enumerate(prices, start=1)), start=0.0)
 
 
-def final_cost(curves: Curves, prices: Sequence[float] = ()) -> Floats:
-    """Return the final regret plus the final violations weighted by prices, (runs,)."""
-    return regret_at_prices(curves, prices)[:, -1]
+def score(curves: Curves, facts: Mapping[str, Any], charge: Charge = USUAL_CHARGE) -> Floats:
+    """Return the regret plus the charge for positive violations, (runs, n): the score of the leaderboard.
 
-
-def penalised_regret(curves: Curves, prices: Sequence[float], factor: float = OVERSPENDING_FACTOR) -> Floats:
-    """Return the regret plus the positive violations at a multiple of their prices, by default twice, (runs, n).
-
-    No policy gets below 0 in the long run, and only an optimal one attains 0. Regret at shadow prices, in contrast, is
-    0 for every policy that the optimum mixes, also for one that always violates a constraint or never uses its budget.
+    No policy gets below 0 in the long run, and only an optimal policy that meets all constraints attains 0: a gain from
+    violations is at most their sum at shadow prices, which costs twice as much, and a violation of a constraint without
+    a shadow price costs something as well. Regret at shadow prices, in contrast, is 0 for every policy that the optimum
+    mixes, also for one that always violates a constraint or never uses its budget.
     """
-    excess = (np.maximum(curves.violation(i), 0.0) for i in range(1, len(prices) + 1))
-    return curves.regret + sum((factor * p * x for p, x in zip(prices, excess, strict=True)), start=0.0)
+    violations = np.stack([curves.violation(i) for i in range(1, len(facts["prices"]) + 1)], axis=-1)
+    return curves.regret + charge.of(violations, facts)
+
+
+def final_score(curves: Curves, facts: Mapping[str, Any], charge: Charge = USUAL_CHARGE) -> Floats:
+    """Return the score after the last round, (runs,)."""
+    return score(curves, facts, charge)[:, -1]
+
+
+def has_score(facts: Mapping[str, Any]) -> bool:
+    """Return True if runs of an environment with these facts have a score: all have one model, with constraints."""
+    return bool(facts.get("prices")) and "range_prices" in facts
+
+
+def need_score(experiment: Experiment) -> None:
+    """Raise an error unless the runs of an experiment have a score."""
+    if has_score(experiment.facts):
+        return
+    if experiment.facts.get("prices"):
+        lacks = "was run by an earlier version, without range prices; run it again, which keeps its runs"
+    else:
+        lacks = "has no score, since it has no shadow prices that all its runs share"
+    raise ConfigError(f"experiment {quoted(experiment.name)} {lacks}")

@@ -1,12 +1,19 @@
-"""Means, intervals and comparisons over runs.
+r"""Means, intervals and comparisons over runs.
 
-Intervals are percentile bootstraps over runs. They assume nothing about the distribution, but are too narrow with fewer
-than ten runs. The resampling is seeded, so the same results give the same report. Metrics of the paper have the
-standard deviation over runs instead, as in its figures. Verdicts between agents come from
+The interval of a mean over n runs is Student's t interval, :math:`\bar x \pm t_{n-1} s / \sqrt n`. It is exact for
+normal values with any number of runs, where bootstraps are too narrow (``benchmarks/coverage.py``). If values are
+skewed, it covers less than 95%, and no interval from few runs includes a rare event that none of them met. Fewer than
+three runs have no interval: that of two is 12.7 standard errors long on either side, and says nothing.
+
+Ranks and growth exponents are not means, but depend on the means of runs. Their intervals come from 2,000 draws of all
+these means, each from the t distribution of its interval (``mean_weights``). The draws are seeded, so the same results
+give the same report.
+
+Metrics of the paper have the standard deviation over runs instead, as in its figures. Verdicts between agents come from
 paired t-tests, corrected for the number of pairs (Bonferroni), and are not given for fewer than ten runs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,8 +25,9 @@ from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
 from psconrl.report.number_format import format_number
 
-RESAMPLES = 2000
-FEW_RUNS = 10
+MEAN_DRAWS = 2000
+INTERVAL_RUNS = 3  # fewer have no interval
+FEW_RUNS = 10  # fewer have no verdict
 LEVEL = 0.95
 
 
@@ -42,7 +50,7 @@ class MeanInterval:
 
     @property
     def has_interval(self) -> bool:
-        """Whether there is an interval; a single run has none."""
+        """Whether there is an interval; one or two runs have none."""
         return not (np.isnan(self.low) or np.isnan(self.high))
 
 
@@ -77,11 +85,23 @@ def mean_interval(values: Floats) -> MeanInterval:
     >>> float(estimate.mean), bool(estimate.low < 2.5 < estimate.high)
     (2.5, True)
     """
-    runs = len(values)
     mean = values.mean(axis=0)
-    if runs < 2:
+    if len(values) < INTERVAL_RUNS:
         return MeanInterval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
-    return MeanInterval(mean, *interval(np.tensordot(resample_weights(runs), values, axes=1)))
+    half = student.ppf((1 + LEVEL) / 2, len(values) - 1) * standard_error(values)
+    return MeanInterval(mean, mean - half, mean + half)
+
+
+def standard_error(values: Floats) -> Floats:
+    """Return the standard error of the mean over the first axis, the runs; relative to the largest, against overflow.
+
+    >>> float(standard_error(np.array([1.0, 2.0, 3.0]) * 1e200))  # 1 / sqrt(3)
+    5.773502691896258e+199
+    """
+    deviations = values - values.mean(axis=0)
+    largest = np.abs(deviations).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    return np.asarray((deviations / unit).std(axis=0, ddof=1) * unit / np.sqrt(len(values)))
 
 
 def mean_deviation(values: Floats) -> MeanDeviation:
@@ -96,9 +116,9 @@ def estimate_of(measure: Measure, values: Floats) -> MeanInterval:
     return mean_deviation(values) if measure.metric.deviation else mean_interval(values)
 
 
-def interval(resampled: Floats) -> tuple[Floats, Floats]:
-    """Return the central 95% interval of resamples (the first axis)."""
-    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+def interval(draws: Floats) -> tuple[Floats, Floats]:
+    """Return the central 95% interval of draws (the first axis)."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return low, high
 
 
@@ -109,7 +129,7 @@ def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) ->
     estimate = mean_interval(difference) if difference.size else without_interval(np.nan)
     p_value = np.nan
     if difference.size >= FEW_RUNS:
-        spread = difference.std(ddof=1) / np.sqrt(difference.size)
+        spread = float(standard_error(difference))
         t = abs(difference.mean()) / spread if spread > 0 else (np.inf if difference.any() else 0.0)
         p_value = float(2 * student.sf(t, difference.size - 1))
     return Comparison(first.title, second.title, estimate, int(difference.size), p_value)
@@ -126,9 +146,26 @@ def without_interval(mean: float) -> MeanInterval:
 
 
 @cache
-def resample_weights(runs: int) -> Floats:
-    """Return the weight of every run in each resample, (resamples, runs), which depend on the number of runs only."""
+def mean_weights(runs: int) -> Floats:
+    r"""Return weights of runs, (draws, runs), with which means have the t distribution of their intervals.
+
+    With g normal and :math:`\bar g` its mean, the weights of a draw are
+    :math:`1/n + (g_k - \bar g) / \sqrt{n (n-1)} / \sqrt{\chi^2_{n-1} / (n-1)}`. The weighted mean of values of n runs
+    then is :math:`\bar x + t_{n-1} s / \sqrt n`, and values of the same runs vary together.
+    """
     rng = np.random.default_rng(0)
-    weights = np.asarray(rng.multinomial(runs, np.full(runs, 1.0 / runs), size=RESAMPLES) / runs)
+    normal = rng.normal(size=(MEAN_DRAWS, runs))
+    scale = np.sqrt(rng.chisquare(runs - 1, size=(MEAN_DRAWS, 1)) * runs)
+    weights = np.asarray(1.0 / runs + (normal - normal.mean(axis=1, keepdims=True)) / scale)
     weights.flags.writeable = False
     return weights
+
+
+def without_reason(runs: Iterable[int]) -> str:
+    """Return why some estimates have no interval, by the numbers of runs of all; empty if all have one.
+
+    >>> without_reason([10, 2, 1, 2]), without_reason([10])
+    ('1 run, 2 runs: no interval.', '')
+    """
+    few = sorted({n for n in runs if n < INTERVAL_RUNS})
+    return f"{', '.join(f'{n} run' + 's' * (n != 1) for n in few)}: no interval." if few else ""

@@ -19,9 +19,10 @@ from psconrl.experiment.versions import versions
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import early_checkpoint
+from psconrl.report.priced_regret import need_score
 from psconrl.report.sensitivity import Hyperparameter
 
-FACTS = ("cost_names", "thresholds", "optimum", "prices")  # of an environment, which a submission has
+FACTS = ("cost_names", "thresholds", "optimum", "prices", "range_prices")  # of an environment, which a submission has
 # The relative difference of exact values, or of uniform play, up to which two submissions are of one board.
 SAME_BOARD = 1e-6
 
@@ -61,12 +62,18 @@ class Submission:
     runs: Runs
     reference: Runs  # of uniform play
 
+    def is_same_entry(self, other: "Submission") -> bool:
+        """Return True if another submission is of the same agent, code and options."""
+        return (self.name, self.code, self.options) == (other.name, other.code, other.options)
+
 
 def submission(
     entry: Entry, plays: Plays, quick: bool, experiments: Sequence[Experiment], tuned: Hyperparameter | None,
     files: Mapping[str, str],
 ) -> Submission:  # fmt: skip
     """Return the submission of an entry whose runs are done."""
+    for experiment in experiments:
+        need_score(experiment)
     return Submission(
         name=entry.name,
         title=entry.title,
@@ -123,10 +130,11 @@ def merged_experiments(submissions: Mapping[str, Submission]) -> list[Experiment
     """Return the environments with the runs of all submissions, by label, and of the reference."""
     first_label, first = next(iter(submissions.items()))
     for label, other in submissions.items():
-        if not _is_same_board(first, other):
+        reason = difference_of_boards(first, other)
+        if reason:
             raise ConfigError(
-                f"{first_label} and {label} are not of the same board: their protocols, or their runs of {REFERENCE}, "
-                "differ; submit again with the same version, both with --quick or both without"
+                f"{first_label} and {label} are not of the same board: {reason}; submit again with the same version, "
+                "both with --quick or both without"
             )
     return [
         Experiment(
@@ -145,6 +153,15 @@ def merged_experiments(submissions: Mapping[str, Submission]) -> list[Experiment
         )
         for name, facts in first.environments.items()
     ]
+
+
+def difference_of_boards(one: Submission, two: Submission) -> str:
+    """Return why two submissions cannot be compared; empty if they are of the same board."""
+    digests = {(each.protocol["digest"], each.protocol["quick"]) for each in (one, two)}
+    if len(digests) > 1 or one.environments.keys() != two.environments.keys():
+        return "their environments, seeds, horizons or numbers of runs differ"
+    differing = [name for name in one.environments if not _near(_numbers_of(one, name), _numbers_of(two, name))]
+    return f"their optimum, prices or runs of {REFERENCE} differ in {differing[0]}" if differing else ""
 
 
 def _tuning(tuned: Hyperparameter) -> dict[str, Any]:
@@ -176,13 +193,6 @@ def _digest_of_run(curves: Curves, k: int) -> str:
     for table in tables:
         digest.update(np.ascontiguousarray(np.nan_to_num(table + 0.0)).tobytes())  # one zero, and one nan
     return digest.hexdigest()[:16]
-
-
-def _is_same_board(one: Submission, two: Submission) -> bool:
-    digests = {(each.protocol["digest"], each.protocol["quick"]) for each in (one, two)}
-    if len(digests) > 1 or one.environments.keys() != two.environments.keys():
-        return False
-    return all(_near(_numbers_of(one, name), _numbers_of(two, name)) for name in one.environments)
 
 
 def _numbers_of(each: Submission, environment: str) -> list[Floats]:

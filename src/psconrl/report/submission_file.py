@@ -20,7 +20,7 @@ from psconrl.report.submission import FACTS, Runs, Submission, SubmittedRun, fil
 from psconrl.report.submission_checksums import changed_in, with_checksums
 
 FORMAT = "psconrl-submission"
-SUBMISSION_SCHEMA = 3
+SUBMISSION_SCHEMA = 4
 LINES_DEEP = 3  # a line for every part, environment and run
 RESERVED_MODULES = {"psconrl", "numpy", "scipy", "highspy", *sys.stdlib_module_names}
 
@@ -150,12 +150,13 @@ class _Reader:
             self._columns.wrong(f"environment {quoted(name)}", "a JSON object")
         names = self._columns.texts(facts.get("cost_names"), f"cost_names of {quoted(name)}")
         lengths = {"thresholds": len(names) - 1, "optimum": len(names), "prices": len(names) - 1}
-        assert {"cost_names", *lengths} == set(FACTS)
+        assert {"cost_names", "range_prices", *lengths} == set(FACTS)
         numbers = {
             key: self._columns.numbers(facts.get(key), f"{key} of {quoted(name)}", length)
             for key, length in lengths.items()
         }
-        return {"cost_names": names, **numbers}
+        least = self._columns.prices(facts.get("range_prices"), f"range_prices of {quoted(name)}", len(names) - 1)
+        return {"cost_names": names, **numbers, "range_prices": least}
 
     def _tuning(self, tuning: dict[str, Any]) -> dict[str, Any]:
         values = self._columns.numbers(tuning.get("values"), "values of tuning")

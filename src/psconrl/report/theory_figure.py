@@ -15,9 +15,9 @@ from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Experiment
 from psconrl.report.growth import growth_exponent
 from psconrl.report.number_format import format_number
-from psconrl.report.panels import plain
+from psconrl.report.panel_axes import plain
 from psconrl.report.statistics import mean_interval
-from psconrl.report.style import BLUE, DASHES, GREY, ORANGE, nth_look
+from psconrl.report.style import BLUE, DASHES, GREY, MARKER_SIZE, MARKERS, ORANGE, nth_look
 from psconrl.report.theory import Check, check_theory
 
 
@@ -65,10 +65,13 @@ def _about(experiment: Experiment) -> str:
 
 
 def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
-    """Draw a family: a colour per member, a dash per agent; the legend has the slopes over the last decade."""
+    """Draw a family: a colour and a marker per member, a dash per agent; the legend has slopes over the last decade."""
     names = list(dict.fromkeys(_member(e.name) for e in members))
     labels = list(dict.fromkeys(label for e in members for label in e.curves))
-    colours = {name: nth_look(k).colour for k, name in enumerate(names)}
+    marked: dict[str, dict[str, Any]] = {
+        name: {"color": nth_look(k).colour, "marker": MARKERS[k % len(MARKERS)], "ms": MARKER_SIZE}
+        for k, name in enumerate(names)
+    }
     dashes = {label: (0, dash) if dash else "-" for label, dash in zip(labels, DASHES, strict=False)}
     slopes: dict[str, list[str]] = {}
     reference: tuple[Any, float] | None = None
@@ -79,18 +82,16 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
             estimate = mean_interval(curves.strong[:, late, 0])
             slope = growth_exponent(curves.rounds, curves.strong[:, :, 0])
             name = _member(experiment.name)
-            colour, dash = colours[name], dashes[curves.label]
+            style, dash = marked[name], dashes[curves.label]
             slopes.setdefault(name, []).append("-" if np.isnan(slope.mean) else f"{slope.mean:.2f}")
-            axes.plot(t, estimate.mean, lw=1.5, color=colour, ls=dash)
-            axes.fill_between(t, estimate.low, estimate.high, color=colour, alpha=0.12, lw=0)
+            axes.plot(t, estimate.mean, lw=1.3, ls=dash, markevery=0.15, **style)
+            axes.fill_between(t, estimate.low, estimate.high, color=style["color"], alpha=0.12, lw=0)
             reference = (t.astype(np.float64), float(max(estimate.mean[0], 1.0)))
     if reference is not None:
         t, start = reference
         axes.plot(t, start * np.sqrt(t / t[0]), color="black", lw=0.8, ls=":")
         axes.set(xscale="log", yscale="log")
-        handles = [
-            Line2D([], [], color=colours[name], label=plain(f"{name}: {', '.join(slopes[name])}")) for name in slopes
-        ]
+        handles = [Line2D([], [], label=plain(f"{name}: {', '.join(slopes[name])}"), **marked[name]) for name in slopes]
         handles += [Line2D([], [], color=GREY, ls=dashes[label], label=plain(title_of(label))) for label in dashes]
         handles.append(Line2D([], [], color="black", lw=0.8, ls=":", label=r"$\sqrt{T}$"))
         axes.legend(
@@ -137,9 +138,9 @@ def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
         for states in (min(sizes), max(sizes)):
             dot = {"marker": "o", "color": GREY, "lw": 0, "ms": np.sqrt(_area(states))}
             handles.append(Line2D([], [], label=f"dot: S = {states}", **dot))
-        axes.legend(handles=handles, fontsize=6, loc="upper left", ncols=2)
+        axes.legend(handles=handles, fontsize=6, loc="upper left", labelspacing=0.25)
         low, high = axes.get_ylim()
-        axes.set_ylim(low, high * (high / low) ** 0.35)
+        axes.set_ylim(low, high * (high / low) ** 0.6)  # space for the legend
     axes.grid(alpha=0.3, which="both", lw=0.4)
 
 

@@ -16,6 +16,8 @@ from psconrl.errors import AgentError
 from psconrl.learning.runtime.adapter import adapt
 from psconrl.learning.runtime.contract import Learner
 from psconrl.learning.runtime.player import Player
+from psconrl.model.names import Names
+from psconrl.model.units import Units
 from psconrl.simulation.run import Run, Snapshots
 
 
@@ -52,6 +54,8 @@ class GymSimulation(Run):
                 current.asked_in = current.action = None  # the step had no outcome: the run may be continued
                 raise
             over = self.agent.note(action, next_state, costs)
+            if self._recorder is not None:
+                self._recorder.note(self.state, action, next_state, costs)
             self.state = next_state
             self.cumulative += costs
             self.round += 1
@@ -63,6 +67,10 @@ class GymSimulation(Run):
                 at.largest_excess[reached] = self.largest_excess
                 reached += 1
         return reached, over
+
+    def _names(self) -> Names:
+        env = self.env.unwrapped
+        return env.model.names if isinstance(env, CMDPEnv) else Names(None, None, tuple(self.cost_names), True, Units())
 
     def _step(self, action: int) -> tuple[int, Floats]:
         next_state, reward, _, _, info = self.env.step(action)

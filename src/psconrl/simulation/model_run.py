@@ -24,6 +24,7 @@ from psconrl.learning.runtime.stepping import Stepping
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
+from psconrl.model.names import Names
 from psconrl.model.simulation_tables import Tables
 from psconrl.saved_fields import Kind, flag, in_field, integer, integers, need_that, read_fields, real, reals, text
 from psconrl.simulation.policy_values import PolicyValues
@@ -115,8 +116,10 @@ class Simulation(Run):
         tables = self._tables
         learner = agent.learner if isinstance(agent, Stepping) else None
         last_round = None
-        if isinstance(agent, Stepping) and learner is None:
+        if isinstance(agent, Stepping) and (learner is None or self._recorder is not None):
             steps, learner = 1, (last_round := LastRound(self.cumulative.size))
+        elif self._recorder is not None:
+            learner = self._recorder.recorder
         self.state, played, reached, ended = play(
             self.state,
             record.steps,
@@ -150,6 +153,8 @@ class Simulation(Run):
                 agent.learned(played)
             else:
                 agent.learn(*last_round.last())
+                if self._recorder is not None:
+                    self._recorder.note(*last_round.last())
         if self._realises_costs and isinstance(agent, SystemAgent):
             numbers = tally.log[tally.logged : tally.logged + played]
             uniforms = model.block[model.position : model.position + played, 0]
@@ -163,6 +168,9 @@ class Simulation(Run):
         if self._values is not None:
             self._values.played(played)
         return reached, ended
+
+    def _names(self) -> Names:
+        return self.cmdp.names
 
     def _policies(self) -> PolicyLog:
         return PolicyLog() if self._values is None else self._values.log.copy()

@@ -13,7 +13,9 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.player import Player
+from psconrl.model.names import Names
 from psconrl.simulation.interrupt import Interrupted, deferred_interrupts
+from psconrl.simulation.run_trajectory import TrajectoryRecorder
 from psconrl.simulation.trace import EpisodeLog, PolicyLog, Trace, checkpoint_rounds
 
 Progress = Callable[[Any], None]
@@ -55,6 +57,7 @@ class Run(ABC):
         self._rounds: list[int] = []
         self._costs: list[Floats] = []
         self._excesses: list[Floats] = []
+        self._recorder: TrajectoryRecorder | None = None
 
     @abstractmethod
     def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
@@ -62,6 +65,19 @@ class Run(ABC):
 
         Returns the index of the next checkpoint, and True if the episode is over.
         """
+
+    def record_trajectory(self) -> None:
+        """Record the rounds from now on, for ``Trace.trajectory``. They are not saved with the run.
+
+        A round takes 8 bytes for each of state, action and costs; agents that learn at every round play more slowly.
+        """
+        if self._recorder is None:
+            sizes = self.agent.n_states, self.agent.n_actions
+            self._recorder = TrajectoryRecorder(*sizes, self._names(), self.round)
+
+    @abstractmethod
+    def _names(self) -> Names:
+        """Return the names of states, actions and costs."""
 
     def run(
         self,
@@ -77,6 +93,8 @@ class Run(ABC):
         if horizon < self.round:
             raise ConfigError(f"the run has already played {self.round} rounds; horizon must be at least that")
         self.horizon = int(horizon)
+        if self._recorder is not None:
+            self._recorder.make_room(self.horizon)
         grid = grid[grid > self.round]
         at = Snapshots(np.zeros((grid.size, self.cumulative.size)), np.zeros((grid.size, self.largest_excess.size)))
         reached = 0
@@ -129,6 +147,7 @@ class Run(ABC):
             self.provenance | seconds,
             interrupted,
             self._policies(),
+            None if self._recorder is None else self._recorder.so_far(self.state),
         )
 
     def _policies(self) -> PolicyLog:

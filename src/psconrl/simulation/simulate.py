@@ -30,6 +30,7 @@ def simulate(
     checkpoints: int | str | ArrayLike | None = None,
     emission: str = "deterministic",
     evaluate_policies: bool = False,
+    trajectory: bool = False,
     progress: Progress | None = None,
 ) -> Trace:
     """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment, and return its trace.
@@ -40,10 +41,12 @@ def simulate(
     ``end(record)``. ``horizon``: the number of rounds. ``seed``: of the environment; the agent has its own.
 
     ``checkpoints``: the number of rounds to record, evenly spaced; ``"log"``; or the rounds. ``emission``: the
-    distribution of costs around their means: ``"deterministic"``; ``"bernoulli"``, 0 or 1; ``"two-point"``, the
-    smallest or the largest value of the cost in the model; ``"poisson"``, counts. ``evaluate_policies``: also record
-    the exact averages of every episode's policy in the true model. ``progress``: called with the run after every
-    episode.
+    distribution of costs around their means: ``"deterministic"``; ``"uniform"``, the mean plus a uniform number between
+    -u/2 and u/2, where u is the range of the cost in the model (a cost that is the same everywhere stays exact);
+    ``"two-point"``, the smallest or the largest value of the cost in the model; ``"bernoulli"``, 0 or 1;
+    ``"poisson"``, counts. ``evaluate_policies``: also record the exact averages of every episode's policy in the true
+    model. ``trajectory``: also record all rounds, as the ``trajectory`` of the trace; a round takes 8 bytes for each of
+    its state, action and costs. ``progress``: called with the run after every episode.
 
     Ctrl-C reaches the caller as a KeyboardInterrupt whose ``trace`` holds the run so far
     (``psconrl.simulation.interrupt.Interrupted``).
@@ -71,8 +74,13 @@ def simulate(
     slow = run.agent.why_slow()
     for line in advice(run.agent, horizon, _maximises(env)):
         warnings.warn(line, SlowWarning if line == slow else AdviceWarning, stacklevel=2)
+    if trajectory:
+        run.record_trajectory()
     return run.run(horizon, checkpoints, progress)
 
 
 def _maximises(env: Any) -> bool:
-    return env.maximise if isinstance(env, CMDP) else isinstance(env, System) and env.maximises
+    """Return whether the objective is a reward; that of a Gymnasium environment always is."""
+    if isinstance(env, CMDP):
+        return env.maximise
+    return env.maximises if isinstance(env, System) else True

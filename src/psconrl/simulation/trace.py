@@ -13,6 +13,7 @@ from psconrl.escaping import quoted
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.model.units import Units
 from psconrl.saved_fields import integers, listed, need_that, read_fields, reals, text
+from psconrl.simulation.run_trajectory import RunTrajectory
 
 DEFAULT_CHECKPOINTS = 200
 POINT_BYTES = 500  # memory of a checkpoint with a few costs, in arrays, in lists and on its way to a results file
@@ -99,6 +100,7 @@ class Trace:
     provenance: dict[str, Any]
     interrupted: bool = False
     policies: PolicyLog = field(default_factory=PolicyLog)
+    trajectory: RunTrajectory | None = None  # all rounds, if they were recorded
 
     @property
     def horizon(self) -> int:

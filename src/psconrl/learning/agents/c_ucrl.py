@@ -31,6 +31,7 @@ from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import NO_CAP, Episode, uniform_policy
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.markov.structure import reachable
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan_unexplained
@@ -100,7 +101,8 @@ class CUCRL(Agent):
         known = np.isin(np.arange(self.n_states), reachable(model))
         policy = np.where(known[:, None], found.policy, self.baseline)
         kind = KINDS[found.status if found.mixture is None else Status.NOT_ATTAINED]
-        return Episode(policy, steps, kind=kind, value=float(found.policy_certificate.upper))
+        basis = EpisodePlan(model.transition, model.costs, self.thresholds, found.multipliers, found.policy)
+        return Episode(policy, steps, kind=kind, value=float(found.policy_certificate.upper), plan=basis)
 
     def _cautious_costs(self, p_bar: Floats) -> Floats:
         """Return the costs (m+1, S, A) to plan with: lower bounds of the objective, upper bounds of the others."""

@@ -38,6 +38,7 @@ class FHA(Agent):
     """
 
     name: ClassVar[str] = "fha"
+    theory_constants: ClassVar[tuple[str, ...]] = ("span",)
     table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii and the planned model
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Bernstein
@@ -82,7 +83,7 @@ class FHA(Agent):
     def begin(self, state: int) -> Episode:
         """Return the best policy for a block from this state, in the best model of the box."""
         S, A = self.n_states, self.n_actions
-        box, costs = self._box(), self._known_or_mean_costs()
+        box, costs = self._box(), self._known_or_hopeful_costs()
         budget = self.thresholds + self.span / self.H
         everything = np.ones((S, A), dtype=bool)
         scaling = Scaling.of(costs, budget, everything)

@@ -9,7 +9,8 @@ round, costs divided by their ranges. A block is planned by least-squares value 
 
 with :math:`\zeta = sp_r + \lambda\, sp_g` and :math:`\beta = (\zeta + 1) S A`, and played greedily. Then
 :math:`\lambda \leftarrow [\lambda - \eta \sum_h g(s_h,a_h)]` within :math:`[0, 2/\gamma]`, with :math:`\gamma` the
-Slater gap. Regret and violation :math:`\tilde O(T^{2/3})` in weakly communicating linear models.
+Slater gap, the largest average slack that one policy has in all constraints at once. Regret and violation
+:math:`\tilde O(T^{2/3})` in weakly communicating linear models.
 
 The paper itself could not be read. H, :math:`\zeta`, :math:`\beta` and the sum in the update of the multiplier are as
 the authors' next paper describes them (arXiv 2609.39093, Appendices E and F). The step :math:`\eta = 2 / (\gamma H
@@ -36,6 +37,7 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_amounts,
     as_count,
+    as_gap,
     as_nonnegative,
     as_optimistic_cost,
     as_positive,
@@ -50,14 +52,16 @@ from psconrl.products import product
 class PDLSCVIUCB(Agent):
     """PD-LSCVI-UCB, clipped least-squares value iteration with multipliers. It must know the horizon.
 
-    ``H``: rounds of a block, by default the cube root of the horizon. ``gap``: the Slater gap, by how much a policy can
-    stay below every threshold; ``span_objective``, ``span_limited``: the spans of the biases of the optimal policy, the
-    latter a number or one per threshold; all in units of the costs. ``bonus``: a factor of the bonus, 1 as published.
+    ``H``: rounds of a block, by default the cube root of the horizon. ``gap``: the Slater gap, by how much one policy
+    can stay below every threshold, a number or one per threshold: for the theory, the same share of the range of every
+    cost. ``span_objective``, ``span_limited``: the spans of the biases of the optimal policy, the latter a number or
+    one per threshold. All are in units of the costs. ``bonus``: a factor of the bonus, 1 as published.
     ``eta``: step of the multipliers, by default 2 / (gap H sqrt(K)). ``ridge``: of the regression. ``clip``: the span
     of values in units of zeta. ``optimistic_cost``: as in PSConRL. If costs are learned, it plans with their means.
     """
 
     name: ClassVar[str] = "pd-lscvi-ucb"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap", "span_objective", "span_limited")
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
@@ -69,7 +73,7 @@ class PDLSCVIUCB(Agent):
         *,
         horizon: int,
         H: int | None = None,
-        gap: float = 0.1,
+        gap: ArrayLike = 0.1,
         span_objective: float = 1.0,
         span_limited: ArrayLike = 1.0,
         bonus: float = 1.0,
@@ -83,7 +87,7 @@ class PDLSCVIUCB(Agent):
         self.horizon = as_count(horizon, "horizon")
         self.H = max(1, math.floor(special.cbrt(float(self.horizon)))) if H is None else as_count(H, "H")
         need(8.0 * self.H * self.n_states * self.n_actions, f"a plan for blocks of {self.H:,} rounds", AgentError)
-        self.gap = as_positive(gap, "gap")
+        self.gap = as_gap(gap, self.thresholds.size)
         self.span_objective = as_nonnegative(span_objective, "span_objective")
         self.span_limited = as_amounts(span_limited, "span_limited", self.thresholds.size)
         self.bonus = as_nonnegative(bonus, "bonus")
@@ -93,7 +97,7 @@ class PDLSCVIUCB(Agent):
 
     def _units(self) -> Floats:
         """Return the units (m+1,) in which rewards are in [0, 1] and slacks in [-1, 1]."""
-        costs = self._known_or_mean_costs().reshape(self.n_costs, -1)
+        costs = self._known_or_bold_costs().reshape(self.n_costs, -1)
         units = np.ptp(costs, axis=1)
         excess = np.abs(costs[1:] - self.thresholds[:, None]).max(axis=1)
         units[1:] = np.maximum(units[1:], excess)
@@ -110,7 +114,7 @@ class PDLSCVIUCB(Agent):
 
     def begin(self, state: int) -> Episode:
         """Return the greedy policy for a block, (H, S, A)."""
-        costs, units = self._known_or_mean_costs(), self._units()
+        costs, units = self._known_or_bold_costs(), self._units()
         slacks = ((self.thresholds[:, None, None] - costs[1:]) / units[1:, None, None]).reshape(
             units.size - 1, costs[0].size
         )

@@ -28,7 +28,7 @@ from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.least_squares_values import softmax_block
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, as_nonnegative, as_positive
+from psconrl.learning.checks import as_count, as_gap, as_nonnegative, as_positive
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
 from psconrl.learning.runtime.constraint_names import Thresholds
@@ -39,13 +39,16 @@ from psconrl.saved_fields import read_fields, reals
 class PDLSVIUCB(Agent):
     """Primal-dual LSVI-UCB with softmax policies. It must know the horizon.
 
-    ``H``: rounds of a block, by default T^(1/4). ``gap``: the Slater gap, by how much a policy can stay below every
-    threshold, in units of the costs. ``bonus``: a factor of the bonus, 1 as published. ``alpha``: sharpness of the
+    ``H``: rounds of a block, by default T^(1/4). ``gap``: the Slater gap, by how much one policy can stay below every
+    threshold, in units of the costs, a number or one per threshold: for the theory, the same share of the range of
+    every cost. ``bonus``: a factor of the bonus, 1 as published. ``alpha``: sharpness of the
     softmax. ``eta``: step of the multipliers. ``ridge``: of the regression. ``ranges`` (m+1, 2): the lowest and highest
     value of every cost; by default those of the known costs, or 0 and 1.
     """
 
     name: ClassVar[str] = "pd-lsvi-ucb"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap",)
+    ranges_include_noise: ClassVar[bool] = False
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
@@ -57,7 +60,7 @@ class PDLSVIUCB(Agent):
         *,
         horizon: int,
         H: int | None = None,
-        gap: float = 0.1,
+        gap: ArrayLike = 0.1,
         bonus: float = 1.0,
         alpha: float | None = None,
         eta: float | None = None,
@@ -69,7 +72,7 @@ class PDLSVIUCB(Agent):
         self.horizon = as_count(horizon, "horizon")
         self.H = math.ceil(math.sqrt(math.sqrt(self.horizon))) if H is None else as_count(H, "H")
         need(8.0 * self.H * self.n_states * self.n_actions, f"a plan for blocks of {self.H:,} rounds", AgentError)
-        self.gap, self.ridge = as_positive(gap, "gap"), as_positive(ridge, "ridge")
+        self.gap, self.ridge = as_gap(gap, self.thresholds.size), as_positive(ridge, "ridge")
         self.bonus = as_nonnegative(bonus, "bonus")
         self.alpha = None if alpha is None else as_positive(alpha, "alpha")
         self.eta = None if eta is None else as_positive(eta, "eta")

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_count, as_positive
+from psconrl.learning.checks import as_count, as_gap, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.learning.runtime.recording import Recording, Trajectory
@@ -45,14 +45,18 @@ class PDNAC(Recording):
     r"""PDNAC, a natural actor-critic with multipliers, on tables. It must know the horizon.
 
     ``alpha``: step of the policy, by default 1 / sqrt(T). ``beta``: step of the multipliers, by default alpha. ``H``:
-    steps of critic and actor in an epoch, by default T^(1/4); the paper has T^epsilon. ``gap``: the Slater gap, in
-    units of the constrained costs; multipliers are at most 2 / gap in ranges of the costs. ``critic_rate``,
-    ``actor_rate``: steps of critic and actor, where the paper has 2 log(T) / (lambda H) and 2 log(T) / (mu H) with
-    constants lambda, mu of the model. ``average_rate``: the factor c of the step of the average. ``longest``: the most
-    rounds of a step, where the paper has the horizon, whose noise is large. ``ranges``: as in Triple-QA.
+    steps of critic and actor in an epoch, by default T^(1/4); the paper has T^epsilon. ``gap``: the Slater gap, by
+    how much one policy can stay below every threshold, in units of the costs, a number or one per threshold: for the
+    theory, the same share of the range of every cost. Multipliers are at most 2 / gap in ranges of the costs.
+    ``critic_rate``, ``actor_rate``: steps of critic and actor, where the paper has 2 log(T) / (lambda H) and
+    2 log(T) / (mu H) with constants lambda, mu of the model. ``average_rate``: the factor c of the step of the average.
+    ``longest``: the most rounds of a step, where the paper has the horizon, whose noise is large. ``ranges``: as in
+    Triple-QA.
     """
 
     name: ClassVar[str] = "pdnac"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap",)
+    ranges_include_noise: ClassVar[bool] = False
     keeps_multipliers: ClassVar[bool] = True
 
     def __init__(
@@ -66,7 +70,7 @@ class PDNAC(Recording):
         alpha: float | None = None,
         beta: float | None = None,
         H: int | None = None,
-        gap: float = 0.1,
+        gap: ArrayLike = 0.1,
         critic_rate: float = 0.3,
         actor_rate: float = 0.3,
         average_rate: float = 1.0,
@@ -79,7 +83,7 @@ class PDNAC(Recording):
         self.alpha = None if alpha is None else as_positive(alpha, "alpha")
         self.beta = None if beta is None else as_positive(beta, "beta")
         self.H = math.ceil(math.sqrt(math.sqrt(self.horizon))) if H is None else as_count(H, "H")
-        self.gap = as_positive(gap, "gap")
+        self.gap = as_gap(gap, self.thresholds.size)
         self.critic_rate = as_positive(critic_rate, "critic_rate")
         self.actor_rate = as_positive(actor_rate, "actor_rate")
         self.average_rate = as_positive(average_rate, "average_rate")

@@ -47,7 +47,7 @@ class PMEVIDT(Recording):
     ``bonus``: a factor of all radii, of the root in e, of the mitigation and of the planning error, 1 as published.
     ``delta``: failure probability. ``span``: the bound :math:`c_0` on the span of the bias, with rewards scaled to
     [0, 1]; by default :math:`T^{1/5}`. ``ranges`` (m+1, 2): the lowest and highest value of every cost, if costs are
-    learned; by default 0 and 1.
+    learned; by default 0 and 1, where the objective's grow with what was met.
     """
 
     name: ClassVar[str] = "pmevi-dt"
@@ -126,15 +126,13 @@ class PMEVIDT(Recording):
         bounds = self._bounds(differences, errors)
         p_bar = empirical(self.counts)
         mitigation = self._mitigation(p_bar, projected(differences[:, 0], bounds), errors)
-        radii = ball_radii(self.counts, self.rounds, self.delta, self.bonus)
+        radii, rewards = ball_radii(self.counts, self.rounds, self.delta, self.bonus), self._optimistic_rewards()
         try:
-            plan = plan_mitigated(
-                p_bar, radii, self._optimistic_rewards(), mitigation, bounds, self._accuracy(), self._biases
-            )
+            plan = plan_mitigated(p_bar, radii, rewards, mitigation, bounds, self._accuracy(), self._biases)
         except SolverError:
             self.policy, self._gain, self._settled = uniform_policy(self.n_states, self.n_actions), 1.0, False
             return
-        self.policy, self._gain, self._settled = plan.policy, min(plan.gain, 1.0), True
+        self.policy, self._gain, self._settled = plan.policy, min(plan.gain, max(float(rewards.max()), 1.0)), True
         self._biases = plan.values
 
     def _as_rewards(self, objective: Floats) -> Floats:
@@ -145,7 +143,8 @@ class PMEVIDT(Recording):
         """Return the known rewards (S, A), or upper bounds of the learned ones."""
         if self.costs is not None:
             return self._as_rewards(self.costs[0])
-        return self._as_rewards(lowest_objective(self.counts, self._scale, self.rounds, self.delta, self.bonus))
+        known = self._objective_range()
+        return self._as_rewards(lowest_objective(self.counts, known, self.rounds, self.delta, self.bonus))
 
     def _errors(self) -> Floats:
         """Return the errors e of the estimated differences of the bias, (S, S); infinite where there was no trip."""

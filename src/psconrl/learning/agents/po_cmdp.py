@@ -69,6 +69,7 @@ class POCMDP(Recording):
     """
 
     name: ClassVar[str] = "po-cmdp"
+    ranges_include_noise: ClassVar[bool] = False
     keeps_multipliers: ClassVar[bool] = True
     table_bytes: ClassVar[float] = 40.0  # counts, frequencies and the optimistic model
 

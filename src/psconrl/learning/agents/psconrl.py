@@ -45,6 +45,7 @@ from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.running_episode import Play
 from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
@@ -140,17 +141,20 @@ class PSConRL(Sampler):
         costs = self._episode_costs(in_doubt=doubted is not None and not doubted.most_visits)
         max_steps, caps = self.schedule.caps(self.counts)
         try:
-            planned = self._optimal(P, costs, state)
+            likely = P if doubted else self.belief.expected_within(P, self.counts, state, self._steps(max_steps))
+            planned = self._optimal(likely, costs, state)
             if self.doubt is not None and doubted is None:
                 self._refer(self.doubt, planned, costs)
             if planned is not None:
-                kind, choice, _ = planned
-                policy = self._committed(P, costs, state, choice, max_steps)
-                return Episode(policy, max_steps, caps, kind, choice.value)
+                kind, choice, targets = planned
+                policy = self._committed(likely, costs, state, choice, max_steps)
+                basis = EpisodePlan(P, costs, targets, choice.prices, choice.policy, self.sampled_in_doubt)
+                return Episode(policy, max_steps, caps, kind, choice.value, basis)
             instead = self.fallback.infeasible(self._sample(P, costs, state))
         except SolverError:  # the sample cannot be solved in floating point
             instead = self.fallback.unsettled(self._sample(P, costs, state))
-        return Episode(instead.policy, max_steps, caps, instead.kind, instead.value)
+        basis = EpisodePlan(P, costs, self.thresholds, in_doubt=self.sampled_in_doubt)
+        return Episode(instead.policy, max_steps, caps, instead.kind, instead.value, basis)
 
     def _refer(self, doubt: Doubt, planned: Planned | None, costs: Floats) -> None:
         """Note the Lagrangian of a plan without doubt, with which doubts are compared."""
@@ -186,7 +190,6 @@ class PSConRL(Sampler):
         """Return the policy of a plan, or the one of its deterministic policies that the agent commits to."""
         if self.commitment is None or choice.columns is None:
             return choice.policy
-        steps = min(steps, max(1, self.rounds))  # some schedules have no bound on the steps
         balance, (least, largest) = self.commitment.balance, self.commitment.extremes
         plan = RandomisedPlan(
             choice.policy,
@@ -195,13 +198,17 @@ class PSConRL(Sampler):
             costs,
             self.thresholds,
             state,
-            steps,
+            self._steps(steps),
             self.rounds,
             balance,
             largest - least,
         )
         chosen = self.commitment.choose(plan)
         return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)
+
+    def _steps(self, steps: int) -> int:
+        """Return the steps of an episode, at most the rounds so far: some schedules have no bound."""
+        return max(1, min(steps, self.rounds))
 
     def _ahead(self, P: Transition, state: int, probability: float) -> Transition:
         """Return the model with restarts in ``state``, of the given probability in every round."""

@@ -19,6 +19,7 @@ uniformly, as their later code does.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +33,7 @@ from psconrl.learning.posterior.cost_beliefs import CostBelief, PublishedMeans
 from psconrl.learning.posterior.transition_beliefs import Belief, FlooredCounts
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
 from psconrl.markov.chain import chain_of
 from psconrl.model.transition import Transition
@@ -72,16 +74,19 @@ class PSConRL2023(Sampler):
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy, uniform where that policy has no long-run frequency."""
-        P = self._draw()
+        P, costs = self._draw(), self._episode_costs()
+        basis = EpisodePlan(P, costs, self.thresholds)
         max_steps, caps = self.schedule.caps(self.counts)
         kind = "uniform"
         try:
-            choice = self.planner.optimal(P, self._episode_costs(), self.thresholds, state)
+            choice = self.planner.optimal(P, costs, self.thresholds, state)
             if choice is not None:
-                return Episode(uniform_where_absent(P, choice.policy), max_steps, caps, value=choice.value)
+                basis = replace(basis, prices=choice.prices, policy=choice.policy)
+                policy = uniform_where_absent(P, choice.policy)
+                return Episode(policy, max_steps, caps, value=choice.value, plan=basis)
         except SolverError:  # the sample cannot be solved in floating point
             kind = "unsettled"
-        return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind)
+        return replace(Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind), plan=basis)
 
 
 def uniform_where_absent(P: Transition, policy: Floats) -> Floats:

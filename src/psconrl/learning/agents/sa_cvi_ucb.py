@@ -140,6 +140,7 @@ class SACVIUCB(Agent):
     """
 
     name: ClassVar[str] = "sa-cvi-ucb"
+    theory_constants: ClassVar[tuple[str, ...]] = ("gap", "span_objective", "span_limited")
 
     def __init__(
         self,
@@ -217,7 +218,7 @@ class SACVIUCB(Agent):
 
     def _planned_block(self) -> Block:
         """Plan a block by value iteration in the empirical model, from the present account."""
-        costs = self._known_or_mean_costs()
+        costs = self._known_or_bold_costs()
         moves, unit = self._moves()
         self._need_memory(moves.reach)
         at = round(self.account / (unit * self.cell))
@@ -256,7 +257,7 @@ class SACVIUCB(Agent):
         return AccountMoves.of(excess / unit, self.cell), unit
 
     def _objective_unit(self) -> float:
-        return float(np.ptp(self._known_or_mean_costs()[0])) or 1.0
+        return float(np.ptp(self._known_or_bold_costs()[0])) or 1.0
 
     def _potential(self, unit: float) -> Potential:
         r"""Return the potential with slope :math:`\Lambda = 2 / \gamma` and width W = H."""

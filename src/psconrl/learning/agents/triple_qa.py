@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import LARGEST_COST
 from psconrl.kernels import rounds, special
 from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
@@ -56,10 +57,13 @@ class TripleQA(Stepping):
     8 log(sqrt(2) K), ``frame`` = K^(2/3) rounds, ``eps`` = 9 kappa sqrt(S A iota) / K^(1/6). ``kappa``: a bound on the
     spans of the optimal policy, at least 1 in the paper; it scales the bonus. ``together``: whether the hats of a pair
     are updated only together, where the estimates of all gains decrease, as in the paper, or each on its own.
-    ``ranges`` (m+1, 2): the lowest and highest value of every cost; by default those of the known costs, or 0 and 1.
+    ``ranges`` (m+1, 2): the lowest and highest value of every cost; by default those of the known costs, or 0 and 1,
+    where the objective's grow from frame to frame.
     """
 
     name: ClassVar[str] = "triple-qa"
+    theory_constants: ClassVar[tuple[str, ...]] = ("kappa",)
+    ranges_include_noise: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -109,6 +113,17 @@ class TripleQA(Stepping):
         self._played = 0  # rounds played in this frame
         self._begin_frame()
 
+    def why_hopeless(self, maximise: bool) -> str:
+        """Return a line of advice if no estimate can fall within a frame, or if rewards are learned without ranges."""
+        last = rounds.bonus(float(self.frame_length), self.kappa, self.constants.chi, self.constants.iota)
+        if last < 1.0:
+            return super().why_hopeless(maximise)
+        return (
+            f"with these constants Triple-QA learns nothing and plays the first action of every state: its bonus is "
+            f"still {last:.3g} at the end of a frame, and estimates fall only where it is below 1. Lower kappa below "
+            f"{self.kappa / last:.2g}, and set eps to 0"
+        )
+
     @property
     def wanted(self) -> Floats:
         r"""The average gains :math:`\rho` that the thresholds require, (m,)."""
@@ -126,8 +141,13 @@ class TripleQA(Stepping):
         return rounds.TripleQA(*tables, self._scale.highest, units, *self.constants)
 
     def _begin_frame(self) -> None:
-        """Reset all tables to H, the largest possible value; the greedy action is then the first one."""
+        """Reset all tables to H, the largest possible value; the greedy action is then the first one.
+
+        Unless the range of the objective was given or known, it grows with what was met, and holds for the frame.
+        """
         S, A, q = self.n_states, self.n_actions, self.n_costs
+        known = self._objective_range()
+        self._scale = self._scale.with_objective(known.lowest, known.highest)
         H = 1.0 / (1.0 - self.constants.gamma)
         self.estimates: Floats = np.full((q, S, A), H)
         self.hats: Floats = np.full((q, S, A), H)
@@ -159,16 +179,22 @@ class TripleQA(Stepping):
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
         tables = {name: getattr(self, name) for name in TABLES}
-        return super().state() | tables | {"frame_visits": self.frame_visits, "played": self._played}
+        known = [self._scale.lowest[0], self._scale.highest[0]]
+        frame = {"frame_visits": self.frame_visits, "played": self._played, "objective_range": known}
+        return super().state() | tables | frame
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
         tables: dict[str, Kind] = {name: reals(getattr(self, name).shape) for name in TABLES}
         counts = {"frame_visits": integers(self.frame_visits.shape), "played": integer(0, self.frame_length)}
-        saved = read_fields(state, tables | {"queues": reals(self.queues.shape, 0.0)} | counts)
+        known = {"objective_range": reals((2,), -4.0 * LARGEST_COST, 4.0 * LARGEST_COST)}
+        saved = read_fields(state, tables | {"queues": reals(self.queues.shape, 0.0)} | counts | known)
         for name in TABLES:
             setattr(self, name, saved[name])
         self.frame_visits, self._played = saved["frame_visits"], saved["played"]
+        lowest, highest = saved["objective_range"].tolist()
+        need_that(lowest <= highest, "objective_range must be a lowest and a highest value")
+        self._scale = self._scale.with_objective(lowest, highest)
         need_that(self._played == self.frame_visits.sum(), "played must be the sum of frame_visits")
         self._need_within_block(self.frame_length - self._played)

@@ -16,6 +16,7 @@ from psconrl.learning.posterior.cost_beliefs import CostBelief
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
 
 
@@ -44,5 +45,5 @@ class TSDE(Sampler):
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy for the objective alone."""
-        P = self._draw()
-        return self._minimising(P, self._episode_costs()[:1], state, "unconstrained")
+        P, costs = self._draw(), self._episode_costs()
+        return self._minimising(P, costs[:1], state, "unconstrained", EpisodePlan(P, costs))

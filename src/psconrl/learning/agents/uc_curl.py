@@ -27,6 +27,7 @@ from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.planning.optimism.average import BoxPlan, plan_in_box
 
 USUAL_LEDGER = Tightened()  # an explicit default, since None means no ledger
@@ -71,20 +72,22 @@ class UCCURL(Agent):
         """Return the best policy in the best model of the box, for the tightest feasible thresholds."""
         max_steps, caps = self.schedule.caps(self.counts)
         try:
-            kind, plan = self._best(Box.of(self.counts, self.radius, self._log_term))
+            kind, plan, basis = self._best(Box.of(self.counts, self.radius, self._log_term))
         except SolverError:
             return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
-        return Episode(plan.policy(self.n_actions, self.rng), max_steps, caps, kind, plan.value)
+        return Episode(plan.policy(self.n_actions, self.rng), max_steps, caps, kind, plan.value, basis)
 
-    def _best(self, box: Box) -> tuple[str, BoxPlan]:
+    def _best(self, box: Box) -> tuple[str, BoxPlan, EpisodePlan]:
         costs = self._known_or_hopeful_costs()
         if self.ledger is not None:
             for targets in self.ledger.targets(self.thresholds, self.rounds):
-                plan = plan_in_box(box.low, box.high, costs, self._checked_limits(targets))
+                limits = self._checked_limits(targets)
+                plan = plan_in_box(box.low, box.high, costs, limits)
                 if plan.feasible:
-                    return self.ledger.name, plan
+                    return self.ledger.name, plan, EpisodePlan(None, costs, limits, plan.prices)
         plan = plan_in_box(box.low, box.high, costs, self.thresholds)
-        return "optimal" if plan.feasible else "least excess", plan
+        basis = EpisodePlan(None, costs, self.thresholds, plan.prices)
+        return "optimal" if plan.feasible else "least excess", plan, basis
 
     def _log_term(self, delta: float) -> float:
         r""":math:`\log(2 S^2 A t / \delta)`: UCRL-CMDP's, with the rounds so far in place of the horizon."""

@@ -32,7 +32,8 @@ class UCRL2(Agent):
     """UCRL2, optimism over L1 balls; constraints are ignored. It needs no horizon.
 
     ``bonus``: a factor of all radii, 1 as published. ``delta``: failure probability. ``schedule``: when an episode
-    ends. ``ranges`` (m+1, 2): the lowest and highest value of every cost, if costs are learned; by default 0 and 1.
+    ends. ``ranges`` (m+1, 2): the lowest and highest value of every cost, if costs are learned; by default
+    0 and 1, where the objective's grow with what was met.
     """
 
     name: ClassVar[str] = "ucrl2"
@@ -74,7 +75,7 @@ class UCRL2(Agent):
         """Return the known objective (S, A), or lower bounds of the learned one."""
         if self.costs is not None:
             return self.costs[0]
-        return lowest_objective(self.counts, self._scale, self.rounds, self.delta, self.bonus)
+        return lowest_objective(self.counts, self._objective_range(), self.rounds, self.delta, self.bonus)
 
     def end(self, record: Record) -> None:
         """Learn from an episode."""

@@ -22,6 +22,7 @@ from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.planning.optimism.average import plan_in_box
 
 WHOLE_LENGTH_TOL = 1e-12  # so that a power that is an integer up to rounding errors is not rounded up
@@ -63,11 +64,14 @@ class UCRLCMDP(Agent):
         power = special.exp(self.exponent * special.log(self.horizon))
         length = math.ceil(power * (1.0 - WHOLE_LENGTH_TOL))
         try:
-            plan = plan_in_box(box.low, box.high, self._known_or_mean_costs(), self.thresholds)
+            costs = self._known_or_hopeful_costs()
+            plan = plan_in_box(box.low, box.high, costs, self.thresholds)
         except SolverError:
             return Episode.uniform(self.n_states, self.n_actions, length, kind="unsettled")
         kind = "optimal" if plan.feasible else "least excess"
-        return Episode(plan.policy(self.n_actions, self.rng), max_steps=length, kind=kind, value=plan.value)
+        policy = plan.policy(self.n_actions, self.rng)
+        basis = EpisodePlan(None, costs, self.thresholds, plan.prices)
+        return Episode(policy, length, None, kind, plan.value, basis)
 
     def _log_term(self, delta: float) -> float:
         r""":math:`\log(2 S^2 A T / \delta)`."""

@@ -33,8 +33,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.kernels import successors
+from psconrl.arrays import Floats, Ints
 from psconrl.learning.checks import as_nonnegative
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import root_of_rounds
@@ -145,7 +144,7 @@ class Budget(Doubt):
         affordable[UNKNOWN:] &= rounds >= 2 * self._last_new or np.isnan(self._reference.value)
         if not self._rested or not affordable.any():
             return None
-        met = reached(counts, state)
+        met = counts.reached_from(state)
         far, least = np.flatnonzero(~met), int(counts.pairs[met].min())
         kinds = [SHORTCUTS]
         if far.size:
@@ -243,18 +242,3 @@ class Budget(Doubt):
             need_that(np.isfinite(each[1:]).all(), "reference and played must have known prices and thresholds")
         self._rested = bool(rested)
         self._reference, self._played_reference = (Reference.of_array(each) for each in references)
-
-
-def reached(counts: Counts, state: int) -> Bools:
-    """Return a mask (S,) of the states that the transitions seen so far reach from a state.
-
-    >>> counts = Counts(3, 1, 1)
-    >>> counts.tally.note(0, 1)
-    >>> reached(counts, 0).tolist(), reached(counts, 1).tolist()
-    ([True, True, False], [False, True, False])
-    """
-    S, A = counts.n_states, counts.n_actions
-    pairs, following = np.divmod(counts.tally.numbers, S)
-    indptr = np.searchsorted(pairs // A, np.arange(S + 1))
-    mask: Bools = successors.reached(indptr.astype(np.int32), following.astype(np.int32), np.arange(S) == state)
-    return mask

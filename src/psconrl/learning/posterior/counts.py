@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import LARGEST_COST, MOST_ROUNDS, need
 from psconrl.errors import AgentError
+from psconrl.kernels import successors
 from psconrl.kernels.counts import add_pairs, add_to_table
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.learning.posterior.sparse_counts import Tally
@@ -45,6 +46,20 @@ class Seen:
     def moves(self) -> csr_array:
         """Visits N(s,a,s') as a sparse matrix (S*A, S)."""
         return self.tally.csr()
+
+    def reached_from(self, state: int) -> Bools:
+        """Return a mask (S,) of the states that the transitions seen so far reach from a state.
+
+        >>> seen = Seen(3, 1, 1)
+        >>> seen.tally.note(0, 1)
+        >>> seen.reached_from(0).tolist(), seen.reached_from(1).tolist()
+        ([True, True, False], [False, True, False])
+        """
+        S, A = self.n_states, self.n_actions
+        pairs, following = np.divmod(self.tally.numbers, S)
+        indptr = np.searchsorted(pairs // A, np.arange(S + 1))
+        mask: Bools = successors.reached(indptr.astype(np.int32), following.astype(np.int32), np.arange(S) == state)
+        return mask
 
     def averages(self) -> Floats:
         """Return the averages (m+1,) of all costs; nan of a cost that is unknown in some rounds.
@@ -149,8 +164,8 @@ class Counts(Seen):
         super().__init__(n_states, n_actions, n_costs)
         self._table: Ints | None = None  # the dense table, once it has been asked for
 
-    def add(self, record: Record) -> None:
-        """Add an episode."""
+    def add(self, record: Seen) -> None:
+        """Add an episode, or several."""
         self.tally.add(record.tally)
         self.noise.add(record.noise)
         self.unknown_costs += record.unknown_costs

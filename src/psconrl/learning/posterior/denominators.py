@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.learning.posterior.counts import Counts, Record, Seen
+from psconrl.learning.posterior.counts import Record, Seen
 from psconrl.learning.posterior.explanations import Explanations
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.systems.events import EventClock
@@ -30,16 +30,17 @@ class Denominators:
         )
         return Explanations(divided, None)
 
-    def averages(self, record: Record, counts: Counts) -> tuple[Floats, Floats]:
+    def averages(self, record: Record, seen: Seen, *, keep: bool = True) -> tuple[Floats, Floats]:
         """Return the averages (k,) of all denominators in an episode, and in all rounds so far, which end with it.
 
         They are nan where some round does not determine the denominator, or a sojourn that was measured, as where
-        events that count may have happened meanwhile without a trace.
+        events that count may have happened meanwhile without a trace. ``keep``: the sums, for the next episode.
         """
-        episode, rounds = self.sums(record), int(counts.visits.sum())
+        episode, rounds = self.sums(record), int(seen.visits.sum())
         continues = self._running is not None and self._running[0] == rounds - record.steps
-        total = self._running[1] + episode if self._running is not None and continues else self.sums(counts)
-        self._running = rounds, total
+        total = self._running[1] + episode if self._running is not None and continues else self.sums(seen)
+        if keep:
+            self._running = rounds, total
         return episode / max(record.steps, 1), total / max(rounds, 1)
 
     def sums(self, seen: Seen) -> Floats:

@@ -209,6 +209,13 @@ class LearnedMass(Belief):
         masses = self.masses(counts, rng)
         return self._rows(masses, counts.imagining(np.flatnonzero(imagined), doubted.target), rng)
 
+    def expected_within(self, P: Transition, counts: Counts, state: int, steps: int) -> Transition:
+        """Return a sample in which no row of exceptions leads out of reach less than once in an episode."""
+        if not self.exceptions or self.support is not None:
+            return P
+        met = counts.reached_from(state)
+        return P if met.all() else P.without(1.0 / steps, ((counts.pairs > 0) & met[:, None]).ravel(), ~met)
+
     def _rows(self, masses: Floats, counts: Counts, rng: np.random.Generator) -> Transition:
         if self._table is None:
             return sparse_rows(self._prior.after(counts.tally, masses / self._total), counts.n_states, rng)

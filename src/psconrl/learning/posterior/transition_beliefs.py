@@ -58,6 +58,13 @@ class Belief(Part):
         """
         return self.sample(counts, rng)
 
+    def expected_within(self, P: Transition, counts: Counts, state: int, steps: int) -> Transition:
+        """Return a sample without what it does not expect within an episode that begins in ``state``.
+
+        For beliefs that never become certain where a row leads.
+        """
+        return P
+
     def entries(self, n_states: int, n_actions: int) -> float:
         """Return the approximate number of transitions in a sample, to estimate its memory and time."""
         return float(n_states**2 * n_actions)

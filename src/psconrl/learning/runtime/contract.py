@@ -6,7 +6,7 @@ a Gymnasium loop, or a user's own system through ``act`` and ``observe``) needs 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from psconrl.errors import AgentError
 from psconrl.escaping import quoted
 from psconrl.learning.checks import as_numbers, is_whole
 from psconrl.learning.posterior.counts import Record
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.saved_fields import SUM_TOL
 
 NO_CAP = np.iinfo(np.int64).max
@@ -33,6 +34,7 @@ class Episode:
     ``policy``: (S, A) probabilities, or (H, S, A) if they change with the step. The episode ends with the step after
     which it has lasted ``max_steps`` rounds, or a pair has been visited as often in it as ``visit_caps`` (S, A) says.
     ``kind``: a label for logs and reports. ``value``: the average objective that the agent expects, as a cost.
+    ``plan``: what it was planned with, for watchers.
 
     >>> Episode(np.full((2, 2), 0.5), max_steps=10, kind="uniform").kind
     'uniform'
@@ -43,6 +45,7 @@ class Episode:
     visit_caps: Ints | None = None  # (S, A): how often a pair may be visited before the episode ends
     kind: str = "optimal"  # or "explore", "uniform", "baseline", ...
     value: float = math.nan  # average objective that the agent expects, as a cost
+    plan: EpisodePlan | None = None  # what it was planned with; not saved
 
     @classmethod
     def uniform(
@@ -61,6 +64,11 @@ class Episode:
         if self.policy.ndim == 2:
             return np.asarray(self.policy[state])
         return np.asarray(self.policy[min(step, len(self.policy) - 1), state])
+
+
+def without_plan(episode: Episode) -> Episode:
+    """Return the episode without what it was planned with, which may be large."""
+    return episode if episode.plan is None else replace(episode, plan=None)
 
 
 class Learner(Protocol):
@@ -109,9 +117,10 @@ def checked_episode(given: Any, n_states: int, n_actions: int) -> Episode:
     value = as_numbers(given.value, "value of an episode")
     if value.ndim:
         raise AgentError(f"value of an episode must be a number, or nan; got {quoted(given.value)}")
-    return Episode(
-        policy, min(int(given.max_steps), NO_CAP), _checked_caps(given.visit_caps, shape), str(given.kind), float(value)
-    )
+    if given.plan is not None and not isinstance(given.plan, EpisodePlan):
+        raise AgentError(f"plan of an episode must be an EpisodePlan, or None; got {type(given.plan).__name__}")
+    steps, caps = min(int(given.max_steps), NO_CAP), _checked_caps(given.visit_caps, shape)
+    return Episode(policy, steps, caps, str(given.kind), float(value), given.plan)
 
 
 def _checked_caps(given: Any, shape: tuple[int, int]) -> Ints | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
+from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.policy_cell import Names
 
 # Kinds of episodes played while the agent plans in the background: the last policy, which may have been exploring.
@@ -46,7 +47,10 @@ class RatioAverage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EpisodeEvent:
-    """An episode that has ended, and totals so far. The objective comes first among the costs, as a cost."""
+    """An episode, and totals so far. The objective comes first among the costs, as a cost.
+
+    ``agent.watch`` gives episodes that have ended, ``agent.unfinished_event()`` the one in progress.
+    """
 
     round: int  # rounds the agent has played, including this episode
     episode: int  # number of the episode, from 1 on
@@ -65,6 +69,8 @@ class EpisodeEvent:
     names: EventNames | None = None  # those of the system, if the agent was made for one
     estimates: Mapping[str, float] | None = None  # posterior means of a system's unknown parameters, by name
     ratios: tuple[RatioAverage, ...] = ()  # those that a system limits
+    plan: EpisodePlan | None = None  # what it was planned with; None if unknown, as after loading a file
+    finished: bool = True  # False of an episode in progress
 
 
 Watcher = Callable[[EpisodeEvent], object]

@@ -14,7 +14,7 @@ from psconrl.learning.checks import as_count, is_index
 from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Learner, is_learner
-from psconrl.learning.runtime.events import Watcher
+from psconrl.learning.runtime.events import EpisodeEvent, Watcher
 from psconrl.learning.runtime.persistence import in_file
 from psconrl.learning.runtime.player import Player
 from psconrl.saved_fields import brief, flag, in_field, listed, need_that, read_fields
@@ -192,6 +192,10 @@ class LabelledAgent:
     def watch(self, callback: Watcher) -> None:
         """Call back after every episode; see ``Agent.watch``."""
         self.agent.watch(callback)
+
+    def unfinished_event(self) -> EpisodeEvent | None:
+        """Return the event of the episode in progress; see ``Agent.unfinished_event``."""
+        return self.agent.unfinished_event()
 
     def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
         """Write agent and labels to one file. Labels must be text, numbers, True, False, None, or tuples of these."""

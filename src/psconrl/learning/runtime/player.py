@@ -1,8 +1,8 @@
 """Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end``, for all agents."""
 
 import copy
-import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,34 +13,34 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.caps import MOST_ROUNDS, need
-from psconrl.errors import AgentError
+from psconrl.errors import AdviceWarning, AgentError
 from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_count, is_index
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
-from psconrl.learning.runtime.contract import NO_CAP, Episode, LongerPlan, checked_episode
+from psconrl.learning.runtime.contract import NO_CAP, Episode, LongerPlan, checked_episode, without_plan
 from psconrl.learning.runtime.description import described
+from psconrl.learning.runtime.event_making import event_of, event_so_far
 from psconrl.learning.runtime.events import (
     EXPLORING,
     EpisodeEvent,
-    EventNames,
-    RatioAverage,
     Watcher,
     Watchers,
-    share_changed,
 )
+from psconrl.learning.runtime.notices import Notices
 from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
 from psconrl.saved_fields import integer, maybe, need_that, read_fields
+from psconrl.sizes import FEWEST_FOR_ADVICE
 
 # Memory for every pair: policies, visits and caps.
 PAIR_BYTES = 200
 COST_BYTES = 16  # for every cost of a pair: its sum so far, and that of the episode
 
 
-class Player(ABC):
+class Player(Notices, ABC):
     """Base class of agents: plays episodes, counts their outcomes, and calls the watchers."""
 
     name: ClassVar[str]
@@ -63,6 +63,7 @@ class Player(ABC):
         self._spare: Record | None = None
         self._background = Background()
         self._watchers = Watchers()
+        self._advise_at = FEWEST_FOR_ADVICE  # rounds, at the earliest, after which ``observe`` gives advice
 
     def _need(self, size: float, why: str = "") -> None:
         """Raise an error if the agent would take more memory than allowed."""
@@ -72,30 +73,6 @@ class Player(ABC):
     def longer_plan(self) -> LongerPlan | None:
         """The plan that the present episode is part of, if a plan spans several episodes; see ``contract``."""
         return None
-
-    def why_slow(self) -> str:
-        """Return a line of advice if planning an episode is expected to take seconds; empty otherwise."""
-        return ""
-
-    def knows_states(self) -> str:
-        """Return a description of the prior knowledge of single states that the agent was given; empty if none."""
-        return ""
-
-    def doubts(self) -> tuple[str, ...] | None:
-        """Return what is wrong with the structure of a system that the agent was given; None if it was given none."""
-        return None
-
-    def event_names(self) -> EventNames | None:
-        """Return the names of the system that the agent was made for; None if it was made for none."""
-        return None
-
-    def estimated_means(self) -> dict[str, float] | None:
-        """Return approximate posterior means of a system's unknown parameters; None if the agent was given none."""
-        return None
-
-    def ratio_averages(self, record: Record) -> tuple[RatioAverage, ...]:
-        """Return the ratios that a system limits, in an episode that has just been learned from, and so far."""
-        return ()
 
     def __repr__(self) -> str:
         return described(self)
@@ -148,7 +125,7 @@ class Player(ABC):
     def _checked_limits(self, thresholds: Thresholds) -> Floats:
         return self._named_thresholds.checked(thresholds)
 
-    def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
+    def _limits_changed(self, playing: Record | None) -> None:
         """Hook for a subclass that keeps accounts: the episode in progress began under the old thresholds."""
 
     @property
@@ -265,33 +242,21 @@ class Player(ABC):
 
     def _learn_from(self, played: Play) -> EpisodeEvent | None:
         """Learn from an episode that is over, and return its event if there are watchers."""
-        before, self._background.last = self._background.last, played.episode
+        before, self._background.last = self._background.last, without_plan(played.episode)
         self.end(played.record)
         if played.episode.kind in EXPLORING:
             self.explored += played.record.steps
-        if not self._watchers:
+        return event_of(self, played, before, self.counts) if self._watchers else None
+
+    def unfinished_event(self) -> EpisodeEvent | None:
+        """Return the event of the episode in progress, as if it ended now; None before its first round.
+
+        Watchers are called when an episode ends. A run that stops at its horizon leaves the last one unfinished.
+        """
+        current = self._play
+        if current is None or not current.record.steps:
             return None
-        record, policy = played.record, played.episode.policy.view()
-        policy.flags.writeable = False
-        return EpisodeEvent(
-            round=self.rounds,
-            episode=self.episodes,
-            kind=played.episode.kind,
-            length=record.steps,
-            costs=record.averages(),
-            averages=self.counts.averages(),
-            thresholds=self.thresholds.copy(),
-            value=played.episode.value,
-            explored=self.explored,
-            planning_time=played.planning_time,
-            changed=math.nan if before is None else share_changed(before.policy, policy, record.pairs.sum(axis=1)),
-            policy=policy,
-            visits=self.counts.pairs.sum(axis=1),
-            doubts=self.doubts(),
-            names=self.event_names(),
-            estimates=self.estimated_means(),
-            ratios=self.ratio_averages(record),
-        )
+        return event_so_far(self, current, self._background.last)
 
     def act(self, state: int) -> int:
         """Return the action to take in a state. Report its outcome with ``observe`` before the next call.
@@ -313,6 +278,15 @@ class Player(ABC):
         """Report the outcome of the last action: the next state and all m+1 costs, the objective first."""
         if self.note(action, next_state, costs):
             self.finish()
+            if self.rounds >= self._advise_at:
+                self._advise()
+
+    def _advise(self) -> None:
+        """Warn once if the agent may learn nothing; what was met says whether the objective is a reward."""
+        line = self.why_hopeless(bool((self.counts.cost_sums[0] < 0.0).any()))
+        self._advise_at = NO_CAP if line else 2 * self.rounds
+        if line:
+            warnings.warn(line, AdviceWarning, stacklevel=3)
 
     def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
         """Report an outcome like ``observe``, and return True if the episode is over; the caller has to ``finish`` it.

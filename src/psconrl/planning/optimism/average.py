@@ -141,6 +141,7 @@ class BoxPlan(NamedTuple):
 
     mixture: Mixture[OptimisticColumn]
     value: float  # the optimistic average objective, as a cost
+    prices: Floats | None  # (m,) shadow prices of the constraints, in units of the objective; None if infeasible
 
     @property
     def feasible(self) -> bool:
@@ -161,4 +162,5 @@ def plan_in_box(low: Floats, high: Floats, costs: Floats, thresholds: Floats) ->
     scaling = Scaling.of(costs, thresholds, everything)
     mixture = solve_optimistic(low, high, *scaling.apply(costs, thresholds, everything))
     value = scaling.invert(combine(mixture.shares, np.array([column.costs for column in mixture.answers])))[0]
-    return BoxPlan(mixture, float(value))
+    weights = mixture.weights / scaling.scale
+    return BoxPlan(mixture, float(value), weights[1:] / weights[0] if mixture.feasible else None)

@@ -1,17 +1,17 @@
-/* The board of submissions: one kind of costs, one price factor, all environments or one; sorted by any column. */
+/* The board of submissions: one kind of costs, one charge, all environments or one; sorted by any column. */
 
 const report = JSON.parse(document.getElementById("report").textContent);
 const kinds = Object.keys(report.boards[0] || {});
-const chosen = { kind: kinds[0], factor: report.factors.indexOf(report.usual), environment: "", agent: "" };
+const chosen = { kind: kinds[0], charge: 0, environment: "", agent: "" };
 const order = { standings: { key: "position", down: false }, matrix: { key: "position", down: false } };
 
 const COLUMNS = [
   ["loss", "loss", "Score in % of that of uniform play"],
   ["tail", "90%", "Loss of the 90th percentile of runs"],
   ["worst_run", "worst run", "Loss of the worst run"],
-  ["overspent", "overspent", "Positive violations at their prices, in % of the score of uniform play"],
-  ["worst", "at worst", "Largest running excess at its price, in % of the score of uniform play"],
-  ["strong", "strong", "Strong violations at their prices, in % of the score of uniform play"],
+  ["overspent", "overspent", "Charge for positive violations at their prices, in % of the score of uniform play"],
+  ["worst", "at worst", "Charge for the largest running excess at its price, in % of the score of uniform play"],
+  ["strong", "strong", "Charge for strong violations at their prices, in % of the score of uniform play"],
   ["growth", "growth", "Exponent of the score between T/16 and T"],
   ["seconds", "s", "Seconds per run"],
 ];
@@ -59,8 +59,11 @@ function sortable(which, key, name, hint, redraw) {
 }
 
 const settings = Object.fromEntries(report.submissions.map((each) => [each.agent, each.setting]));
+/* The user's submissions among the built-in agents. */
+const own = new Set(report.own);
+const rowClass = (agent) => (own.has(agent) ? "own" : null);
 const matches = (agent) => agent.toLowerCase().includes(chosen.agent.trim().toLowerCase());
-const board = () => report.boards[chosen.factor][chosen.kind];
+const board = () => report.boards[chosen.charge][chosen.kind];
 /* The part that is chosen in place of an environment. */
 const PART = "part: ";
 const part = () => board().parts.find(({ title }) => chosen.environment === PART + title);
@@ -70,7 +73,7 @@ function standings() {
   const environment = of ? "" : chosen.environment;
   const places = environment ? board().places[environment] : null;
   const first = places
-    ? ["score", "score", "Regret plus positive violations at the price factor times the shadow prices, with a 95% interval"]
+    ? ["score", "score", "Regret plus the charge for positive violations, with a 95% interval"]
     : ["position", "rank", "Rank by mean score, averaged over environments, with a 95% interval over runs"];
   const heads = places ? [first] : [first, ["environments", "environments", "Environments that the agent plays"]];
   if (places && order.standings.key === "position") order.standings = { key: "score", down: false };
@@ -84,7 +87,7 @@ function standings() {
     const cells = COLUMNS.map(([key]) => el("td", {}, shown(numbers[key])));
     return {
       keys: { ...numbers, agent: row.agent, position: mean(row.rank) },
-      node: el("tr", {}, el("td", { title: settings[row.agent] }, row.agent), ...start, ...cells),
+      node: el("tr", { class: rowClass(row.agent) }, el("td", { title: settings[row.agent] }, row.agent), ...start, ...cells),
     };
   });
   const columns = [["agent", "agent", "Name of the agent"], ...heads, ...COLUMNS];
@@ -102,7 +105,7 @@ function matrix() {
       place ? shown(place.loss) : "–"));
     return {
       keys: { ...keys, agent: row.agent, position: mean(row.rank) },
-      node: el("tr", {}, el("td", {}, row.agent), ...cells),
+      node: el("tr", { class: rowClass(row.agent) }, el("td", {}, row.agent), ...cells),
     };
   });
   const columns = environments.map(({ name, short }) => [name, short, `Loss in ${name}`]);
@@ -134,9 +137,9 @@ function controls() {
       chosen.environment = environment;
       draw();
     }),
-    choice("price factor", report.factors.map((factor, k) => [String(k), String(factor)]), String(chosen.factor),
-      (factor) => {
-        chosen.factor = Number(factor);
+    choice("charge", report.charges.map(({ factor, floor }, k) => [String(k), `price factor ${factor}, floor ${floor}`]),
+      String(chosen.charge), (charge) => {
+        chosen.charge = Number(charge);
         draw();
       }),
   ];
@@ -167,10 +170,10 @@ const places = {
 };
 
 function draw() {
-  const factor = report.factors[chosen.factor];
+  const { factor, floor } = report.charges[chosen.charge];
   places.choices.replaceChildren(...controls());
-  places.caption.textContent = "Score of a run: regret plus positive violations at " + factor + " times the shadow "
-    + "prices. Loss, 90%, worst run, overspent, at worst and strong are in % of the score of uniform play; growth is "
+  places.caption.textContent = "Score of a run: regret plus positive violations, each at " + factor + " times its "
+    + "shadow price, but at least at " + floor + " times its range price. Loss, 90%, worst run, overspent, at worst and strong are in % of the score of uniform play; growth is "
     + "the exponent of the score between T/16 and T; s is seconds per run. Lower is better. Click a heading to sort."
     + board().parts.map((each) => ` ${each.title}: ${each.description}`).join("");
   places.standings.replaceChildren(standings());
@@ -185,11 +188,12 @@ const search = el("input", {
   },
 });
 document.getElementById("head").append(el("h1", {}, report.title),
-  el("p", { class: "meta" }, `Submissions: ${report.submissions.length}, and uniform play`
-    + (report.quick ? "; short runs (--quick), which do not count" : "")));
+  el("p", { class: "meta" }, `Submissions: ${own.size || report.submissions.length}, and uniform play`
+    + (report.quick ? "; short runs (--quick), which do not count" : "")),
+  ...(report.remark ? [el("p", { class: "remark" }, report.remark + (own.size ? " Submitted rows are shaded." : ""))] : []));
 document.getElementById("main").append(
   el("details", { class: "robust" },
-    el("summary", {}, "How the ranking depends on the price factor"),
+    el("summary", {}, "How the ranking depends on the charge for violations"),
     ...report.changes.map((line) => el("p", {}, line))),
   el("div", { class: "choices" }, places.choices, el("label", {}, "agent", search)),
   el("h2", { class: "board-heading" }, "Standings"), places.caption, places.standings,

@@ -7,8 +7,8 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.escaping import quoted
+from psconrl.experiment.own_titles import shown_titles
 from psconrl.experiment.store import Store
-from psconrl.learning.registry import titles_of
 from psconrl.model.units import read_units
 from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.page import packed_looks
@@ -58,7 +58,7 @@ def _contents(store: Store) -> dict[str, Any]:
     done, failed, wanted = 0, 0, 0
     sections = []
     labels = [str(label) for name in names for label in [*planned[name], *counted.get(name, {})]]
-    titles = titles_of(labels)
+    titles = shown_titles(store, labels)
     for name in names:
         own, plan = counted.get(name, {}), planned[name]
         done += sum(numbers[0] for numbers in own.values())
