@@ -79,8 +79,8 @@ def reproduce_command(
     You can stop it at any time; the same command continues. figure2 --agents all,mine.py:MyAgent draws figure 2 with
     your own agent, leaderboard --agents all,mine.py:MyAgent ranks it.
 
-    all: the figures and the theory bench. leaderboard: every agent on every environment, ranked (about 45 minutes
-    on two cores; three with --quick). practical: the same on seven environments of 40 to 144 states, with runs of
+    all: the figures and the theory bench. leaderboard: every agent on every environment, ranked (about 80 minutes
+    on two cores; five with --quick). practical: the same on seven environments of 40 to 144 states, with runs of
     100,000 rounds and more (an hour). sensitivity: the effect of every agent's one hyperparameter, from which
     the settings of both were chosen.
     """
