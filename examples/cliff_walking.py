@@ -30,7 +30,7 @@ def main() -> None:
     best = psconrl.plan(psconrl.CMDP.from_gymnasium(cliff, cost=at_the_edge, thresholds=[LIMIT]))
     print(f"exact: reward {best.value:.4f} a step, at the edge {best.costs[1]:.4f} (limit {LIMIT})")
 
-    agent = psconrl.PSConRL(n_states=48, n_actions=4, thresholds=[LIMIT], seed=0)
+    agent = psconrl.PSConRL(n_states=48, n_actions=4, thresholds=[LIMIT], optimistic_cost=1.0, seed=0)
     trace = psconrl.simulate(psconrl.continuing(cliff, cost=at_the_edge), agent, horizon, seed=0)
     late = trace.window_averages()[-len(trace.rounds) // 5 :].mean(axis=0)
     print(f"learned, last fifth of {horizon} steps: reward {-late[0]:.4f}, at the edge {late[1]:.4f}")

@@ -213,5 +213,5 @@ def test_tables_with_differences_mark_the_significant_ones():
     assert (rows[0]["base"], rows[0]["common_runs"]) == ("B", "10")
     assert float(rows[0]["p_corrected"]) == pytest.approx(5 * float(rows[0]["p"]))
     assert rows[1]["difference"] == ""
-    with pytest.raises(ConfigError, match="--compare: unknown agent in this table 'nobody'"):
-        print_table(experiments, measured, "csv", "nobody")
+    with pytest.raises(ConfigError, match="--compare: unknown agent in this table 'missing'"):
+        print_table(experiments, measured, "csv", "missing")

@@ -299,7 +299,7 @@ class Overflowing(psconrl.CMDPEnv):
 
 def test_an_environment_that_overflows_is_an_error_and_nothing_is_lost():
     model = load("counterexample")
-    agent = PSConRL(2, 2, model.thresholds, seed=0)
+    agent = PSConRL(2, 2, model.thresholds, optimistic_cost=-1.0, seed=0)
     with pytest.raises(PsconrlError, match="at most 1e"):
         simulate(Overflowing(model), agent, 1000, seed=0)
     assert simulate(psconrl.CMDPEnv(model), agent, 50, seed=0).horizon == 50
