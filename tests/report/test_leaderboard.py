@@ -303,6 +303,7 @@ def test_a_hyperparameter_may_be_0_and_agents_may_have_different_numbers_of_valu
     assert [panel.get_xscale() for panel in panels[:2]] == ["symlog", "log"]
     places = panels[0].transData.transform([(x, 10.0) for x in found[0].values])[:, 0]
     assert (np.diff(places) > 10).all()  # pixels apart
+    assert [tick.get_text() for tick in panels[0].get_xticklabels()] == ["0", "0.01", "0.1"]
 
 
 def test_the_shipped_board_has_every_environment_for_all_costs_and_every_agent():

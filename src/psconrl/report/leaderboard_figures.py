@@ -14,6 +14,7 @@ from psconrl.learning.registry import title_of
 from psconrl.report.figure_files import LITERAL
 from psconrl.report.leaderboard import Board, short
 from psconrl.report.number_format import format_number
+from psconrl.report.panel_axes import thin_out_ticks
 from psconrl.report.sensitivity import Hyperparameter
 from psconrl.report.style import GREY, looks_of
 
@@ -111,4 +112,7 @@ def sensitivity_figure(found: Sequence[Hyperparameter]) -> Figure:
         axes.tick_params(labelsize=6)
         axes.minorticks_off()
     figure.supylabel("loss, % of uniform play", fontsize=8)
+    figure.draw_without_rendering()  # so that ticks know where they are
+    for axes, hyperparameter in zip(subplots.flat, found, strict=False):
+        thin_out_ticks(axes, [(value, f"{value:g}") for value in hyperparameter.values])
     return figure
