@@ -2,7 +2,7 @@
 
 Runs the short protocol of the leaderboard with all of its agents but those that know the structure, and writes their
 submissions to src/psconrl/report/quick_board.json.gz. Runs are kept in results/quick/leaderboard.db: those of ``psconrl
-reproduce leaderboard --quick``, which leaves out slow agents on four groups of environments, are used, and a command
+reproduce leaderboard --quick``, which leaves out slow agents on five groups of environments, are used, and a command
 that was stopped continues. With ``--agents`` the file has some of the agents alone, for development.
 """
 

@@ -183,7 +183,6 @@ def test_the_shipped_agents_have_the_settings_of_the_board():
         assert each.left_out.keys() == each.environments.keys() - wanted, RENEW
 
 
-@pytest.mark.xfail(reason="the file has three agents until all are run with `make quick-board`", strict=True)
 def test_all_agents_of_the_board_are_shipped():
     shipped = {each.name for each in read_quick_board().values()}
     assert shipped == set(publish_quick_board.labels_of_board()), RENEW
