@@ -165,8 +165,12 @@ def test_content_tells_results_apart(tmp_path, results):
             "DROP TABLE probes",
             "CREATE VIEW probes AS WITH RECURSIVE n(run) AS (SELECT 1 UNION ALL SELECT run FROM n) SELECT run FROM n",
         ],
+        [
+            "CREATE VIEW trajectories AS WITH RECURSIVE n(run) AS (SELECT 1 UNION ALL SELECT run FROM n)"
+            " SELECT run, run AS rounds, run AS content FROM n"
+        ],
     ],
-    ids=["a table is missing", "a trigger", "a view without an end"],
+    ids=["a table is missing", "a trigger", "a view without an end", "trajectories without an end"],
 )
 def test_a_file_that_would_do_something_of_its_own_is_refused(tmp_path, results, statements):
     path = fill(tmp_path / "r.db", results)

@@ -533,7 +533,7 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
     assert "Costs known" in printed
     assert "Costs learned" in printed
     text = (tmp_path / "board" / "leaderboard.md").read_text()
-    assert text.count("| PSConRL | ours | 1 [1, 1] | - | 2 |") == 2  # costs known and learned; too few runs to tell
+    assert text.count("| PSConRL | ours | 1 | - | 2 |") == 2  # costs known and learned; too few runs to tell
     assert {p.name for p in (tmp_path / "board").iterdir()} == {
         "leaderboard.db", "leaderboard.db.psconrl-lock",
         "leaderboard.md", "leaderboard.html", "leaderboard.pdf", "leaderboard.png", "leaderboard.svg",

@@ -180,7 +180,9 @@ def test_the_shipped_agents_have_the_settings_of_the_board():
         assert (each.options, each.setting) == (dict(agent.options), agent.setting), RENEW
         wanted = {job.experiment for job in jobs if job.label == each.name} & each.environments.keys()
         assert each.runs.keys() == wanted, RENEW
-        assert each.left_out.keys() == each.environments.keys() - wanted, RENEW
+        unplayed = each.environments.keys() - wanted
+        with_known_costs = {name for name in unplayed if "(costs" not in name}  # agents that take no costs leave them out
+        assert each.left_out.keys() in (unplayed, unplayed - with_known_costs), RENEW
 
 
 def test_all_agents_of_the_board_are_shipped():

@@ -109,8 +109,11 @@ def _changed_runs(query: Query, with_series: bool) -> Iterator[Change]:
 
 def _series_changed(query: Query, run: int, series: Any, columns: list[Any]) -> bool:
     """Return whether the checkpoints, the probes or the trajectory of a run, whose row is as written, are others."""
-    summary = json.loads(columns[RUN_COLUMNS.split(", ").index("summary")])
-    lost = "trajectory" in summary and not read_packed(query, run, summary)
+    try:
+        summary = json.loads(columns[RUN_COLUMNS.split(", ").index("summary")])
+        lost = "trajectory" in summary and not read_packed(query, run, summary)
+    except (TypeError, ValueError):  # a summary that psconrl does not write, with a checksum that fits
+        return True
     return lost or checksum(read_series(query, run)) != series
 
 

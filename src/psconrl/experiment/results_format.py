@@ -34,6 +34,7 @@ FORMAT = "psconrl-results"
 SCHEMA_VERSION = 2
 WAIT_SECONDS = 20.0
 TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
+TRAJECTORIES = "trajectories"  # a table of some files
 EXPERIMENT_COLUMNS = "name, position, facts, model"
 RUN_COLUMNS = (
     "hash, experiment, label, replicate, status, agent, horizon, job, thresholds, optimum, episodes, summary, seconds,"
@@ -132,8 +133,9 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     meta = dict(connection.execute(facts)) if "meta" in tables else {}
     if meta.get("format") != FORMAT:
         raise StoreError(f"{path}: is an SQLite file, but not a results file of psconrl; choose another name")
-    if "trigger" in kinds.values() or not tables.issuperset(TABLES):
-        raise StoreError(f"{path}: damaged: it must have the tables {', '.join(TABLES)}, and no triggers")
+    wanted = (*TABLES, TRAJECTORIES) if TRAJECTORIES in kinds else TABLES
+    if "trigger" in kinds.values() or not tables.issuperset(wanted):
+        raise StoreError(f"{path}: damaged: it must have the tables {', '.join(wanted)}, and no triggers")
     if not str(meta.get("schema", "")).isdecimal():
         raise StoreError(f"{path}: damaged (its schema is {quoted(meta.get('schema'))})")
     if int(meta["schema"]) > SCHEMA_VERSION:

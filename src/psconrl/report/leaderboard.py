@@ -40,7 +40,7 @@ from psconrl.report.statistics import (
     mean_weights,
 )
 
-ROUNDING = 1e-9  # violations worth a smaller percentage are errors of rounding
+NEGLIGIBLE_SHARE = 1e-9  # violations worth a smaller percentage are errors of rounding
 STRUCTURE_SUFFIX = " (structure known)"  # of environments in which some agents know all but the noise
 
 
@@ -178,7 +178,7 @@ def _places(experiment: Experiment, tests: int, charge: Charge) -> dict[str, Pla
 
     def worth(violations: Floats) -> float:
         share = float(AT_PRICES.of(violations, facts).mean()) / unit
-        return 0.0 if share <= ROUNDING else share
+        return 0.0 if share <= NEGLIGIBLE_SHARE else share
 
     agents = experiment.curves
     best = min(agents.values(), key=lambda c: float(final(c).mean()))
