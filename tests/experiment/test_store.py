@@ -166,8 +166,9 @@ def test_content_tells_results_apart(tmp_path, results):
             "CREATE VIEW probes AS WITH RECURSIVE n(run) AS (SELECT 1 UNION ALL SELECT run FROM n) SELECT run FROM n",
         ],
         [
+            "DROP TABLE IF EXISTS trajectories",
             "CREATE VIEW trajectories AS WITH RECURSIVE n(run) AS (SELECT 1 UNION ALL SELECT run FROM n)"
-            " SELECT run, run AS rounds, run AS content FROM n"
+            " SELECT run, run AS rounds, run AS content FROM n",
         ],
     ],
     ids=["a table is missing", "a trigger", "a view without an end", "trajectories without an end"],

@@ -181,7 +181,7 @@ def test_the_shipped_agents_have_the_settings_of_the_board():
         wanted = {job.experiment for job in jobs if job.label == each.name} & each.environments.keys()
         assert each.runs.keys() == wanted, RENEW
         unplayed = each.environments.keys() - wanted
-        with_known_costs = {name for name in unplayed if "(costs" not in name}  # agents that take no costs leave them out
+        with_known_costs = {name for name in unplayed if "(costs" not in name}  # some take no costs
         assert each.left_out.keys() in (unplayed, unplayed - with_known_costs), RENEW
 
 
