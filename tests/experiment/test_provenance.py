@@ -52,8 +52,17 @@ class Mixed:
 class Plain(Mixed):
     title = None
 '''
+METRIC = """
+from numbers_of_it import FACTOR
+
+
+def twice(run):
+    return FACTOR * run.regret
+"""
 SPEC = """
 replicates = 1
+[metrics.twice]
+code = "measures/metric_of_{module}.py:twice"
 [agents.mixed]
 agent = "code/{module}.py:Mixed"
 grid = {{ share = [0.2, 0.4] }}
@@ -82,12 +91,15 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "helper.py").write_text("SHARE = 0.5\n")
     (tmp_path / "code" / f"{module}.py").write_text(AGENT)
+    (tmp_path / "measures").mkdir()
+    (tmp_path / "measures" / "numbers_of_it.py").write_text("FACTOR = 2\n")
+    (tmp_path / "measures" / f"metric_of_{module}.py").write_text(METRIC)
     (tmp_path / "shop.json").write_text(json.dumps(MODEL))
     (tmp_path / "study.toml").write_text(SPEC.format(module=module))
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for each in (module, "helper"):
+    for each in (module, "helper", f"metric_of_{module}", "numbers_of_it"):
         sys.modules.pop(each, None)
 
 
@@ -126,17 +138,20 @@ def test_spec_code_and_model_are_written_back_and_make_the_same_runs(swept, fold
         paths = {path.relative_to(place).as_posix() for path in restore(store, place)}
         hashes = store.finished()
     module = next((folder / "code").glob("kept_*.py")).name
-    assert paths == {"study.toml", "shop.json", f"code/{module}", "code/helper.py", "constraints.txt"}
+    metrics = {f"measures/metric_of_{module}", "measures/numbers_of_it.py"}
+    assert paths == {"study.toml", "shop.json", f"code/{module}", "code/helper.py", "constraints.txt"} | metrics
     for path in paths - {"constraints.txt"}:
         assert (place / path).read_bytes() == (folder / path).read_bytes()
     pinned = (place / "constraints.txt").read_text().splitlines()
     assert pinned[0] == f"# Python {'.'.join(map(str, sys.version_info[:3]))}"
     assert f"numpy=={versions()['numpy']}" in pinned
-    for name in (module.removesuffix(".py"), "helper"):
+    for name in (module.removesuffix(".py"), "helper", f"metric_of_{module.removesuffix('.py')}", "numbers_of_it"):
         sys.modules.pop(name)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if not path.startswith(str(folder))])
     monkeypatch.chdir(place)
-    assert {job.hash for job in read_spec("study.toml").jobs()} == hashes
+    jobs = read_spec("study.toml").jobs()
+    assert {job.hash for job in jobs} == hashes
+    assert run_sweep(jobs.of(["b"]), place / "again.db", executor=AtOnce()).done == 1  # with its metric
 
 
 def test_a_file_in_the_way_is_kept(swept, folder):

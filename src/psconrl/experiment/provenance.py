@@ -1,13 +1,13 @@
 """What a results file holds to make its runs again: spec, code of the user, versions and processors.
 
-A sweep notes the text of its spec and the sources of the user's agents and environments, and every run the processor
-and the libraries that it had. A file is only read here: nothing that it holds is run.
+A sweep notes the text of its spec and the sources of the user's agents, environments and metrics, and every run the
+processor and the libraries that it had. A file is only read here: nothing that it holds is run.
 """
 
 import json
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
@@ -24,7 +24,7 @@ from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
 from psconrl.kernels import INSTRUCTIONS
-from psconrl.named_code import source_files
+from psconrl.named_code import digest, source_files
 
 # What a run records, besides its times.
 PROVENANCE = (
@@ -80,16 +80,18 @@ def on_this_machine(job: Job, run: Callable[[Job], Result]) -> Result:
 def notes_of(jobs: Sequence[Job]) -> dict[str, str]:
     """Return what a sweep notes of its spec and its code: rows of the table meta."""
     origin = jobs.origin if isinstance(jobs, Jobs) else None
-    notes = {}
+    folder = None if origin is None else origin.folder
+    folder = (Path() if folder is None else folder).resolve()
+    named = {job.code: [name for name, _ in code_names(job)] for job in jobs if job.code}
+    metrics = {digest(metric.code): metric.code for metric in jobs.metrics} if isinstance(jobs, Jobs) else {}
+    for code, name in metrics.items():
+        named.setdefault(code, []).append(name)
+    notes = {f"{CODE}{code}": json.dumps(_sources(names, folder)) for code, names in named.items()}
     if origin is not None and origin.text:
         key = sha256(origin.text.encode("utf-8", "replace")).hexdigest()[:16]
         notes[f"{SPEC}{key}"] = json.dumps({"name": origin.name, "text": origin.text})
-        of_experiment = json.dumps({"spec": key, "quick": origin.quick})
+        of_experiment = json.dumps({"spec": key, "quick": origin.quick, "metrics": list(metrics)})
         notes |= {f"{SPEC_OF}{job.experiment}": of_experiment for job in jobs}
-    folder = None if origin is None else origin.folder
-    folder = (Path() if folder is None else folder).resolve()
-    for code, job in {job.code: job for job in jobs if job.code}.items():
-        notes[f"{CODE}{code}"] = json.dumps(_sources(job, folder))
     for file, job in {job.file: job for job in jobs if Path(job.env).suffix in TEXTS}.items():
         path = Path(job.env).resolve()
         if path.is_file() and path.stat().st_size <= MOST_SOURCE:
@@ -97,9 +99,9 @@ def notes_of(jobs: Sequence[Job]) -> dict[str, str]:
     return notes
 
 
-def _sources(job: Job, folder: Path) -> dict[str, str]:
-    """Return the sources of the code of a job; none if they are too long."""
-    files = {path: top for name, _ in code_names(job) for path, top in source_files(name)}
+def _sources(names: Iterable[str], folder: Path) -> dict[str, str]:
+    """Return the sources of named code; none if they are too long."""
+    files = {path: top for name in names for path, top in source_files(name)}
     return _texts(files, folder) if sum(path.stat().st_size for path in files) <= MOST_SOURCE else {}
 
 
@@ -137,7 +139,7 @@ def kept_files(store: Store) -> list[KeptFile]:
 
 
 def _specs(store: Store, meta: Mapping[str, Any]) -> Iterator[KeptFile]:
-    for (name,) in store.query("SELECT DISTINCT experiment FROM runs WHERE current ORDER BY id"):
+    for name in _current_experiments(store):
         if f"{SPEC_OF}{name}" in meta:
             found = _table(store, meta, f"{SPEC_OF}{name}").get("spec")
             key = store.columns.text(found, f"the spec of {quoted(name)}")
@@ -149,11 +151,26 @@ def _specs(store: Store, meta: Mapping[str, Any]) -> Iterator[KeptFile]:
 
 def _sources_kept(store: Store, meta: Mapping[str, Any]) -> Iterator[KeptFile]:
     for start, field in ((CODE, "code"), (FILE, "file")):
-        keys = store.query(f"SELECT DISTINCT json_extract(job, '$.{field}') FROM runs WHERE current ORDER BY id")
-        for key in (f"{start}{digest}" for (digest,) in keys if digest):
+        found = store.query(f"SELECT DISTINCT json_extract(job, '$.{field}') FROM runs WHERE current ORDER BY id")
+        of_metrics = _codes_of_metrics(store, meta) if start == CODE else []
+        for key in dict.fromkeys(f"{start}{name}" for name in [*(row[0] for row in found), *of_metrics] if name):
             for path, text in _table(store, meta, key).items() if key in meta else ():
                 _need_within(store, path)
                 yield KeptFile(path, store.columns.text(text, f"the text of {quoted(path)}"), field)
+
+
+def _codes_of_metrics(store: Store, meta: Mapping[str, Any]) -> list[str]:
+    """Return the digests of the metrics in the specs of the current runs."""
+    codes: list[str] = []
+    for name in _current_experiments(store):
+        if f"{SPEC_OF}{name}" in meta:
+            found = _table(store, meta, f"{SPEC_OF}{name}").get("metrics", [])
+            codes += store.columns.texts(found, f"the metrics of {quoted(name)}")
+    return codes
+
+
+def _current_experiments(store: Store) -> list[Any]:
+    return [name for (name,) in store.query("SELECT DISTINCT experiment FROM runs WHERE current ORDER BY id")]
 
 
 def restore(store: Store, folder: Path) -> list[Path]:
