@@ -14,7 +14,7 @@ from psconrl.report.curves import Curves, Experiment
 from psconrl.report.cut_curves import MINUS, cut_curves
 from psconrl.report.grid_curves import grid_over
 from psconrl.report.metrics import measures
-from psconrl.report.panel_axes import linear_part
+from psconrl.report.panel_axes import LOG_FACTOR, linear_part
 from psconrl.report.panel_contents import PlottedCurve, rows_of
 from psconrl.report.panels import Print, panel_figure
 from psconrl.report.paper_figures import figure2, figure3
@@ -178,6 +178,62 @@ def test_a_curve_is_marked_where_it_leaves_the_axes():
     (cut,) = cut_curves([curve([7, 8, 9], every_point=True)], reach)
     assert (cut.x, cut.value) == (2.0, "up to 9")
     assert cut_curves([curve([np.nan, 0.5, 1.0]), curve([np.nan, np.nan])], reach) == []
+
+
+def banded(mean, low, high, **changes):
+    return curve(mean)._replace(
+        estimate=MeanInterval(*(np.array(x, dtype=float) for x in (mean, low, high))), **changes
+    )
+
+
+def test_a_band_is_marked_where_it_goes_farthest_beyond_the_axes():
+    both = banded([0, 0.5, 0], [-1, -4, -2], [1, 2, 3])
+    over, under = cut_curves([both], (-1.0, 1.0))
+    assert (over.over, over.x, over.value, over.band) == (True, 2.0, "up to 3", True)
+    assert (under.over, under.x, under.value, under.band) == (False, 1.0, f"down to {MINUS}4", True)
+    assert cut_curves([both], (-4.0, 3.0 - 1e-12)) == []  # up to rounding
+    (cut,) = cut_curves([banded([0, 2, 3], [0, 1, 1], [1, 5, 7])], (-1.0, 1.0))
+    assert (cut.value, cut.band) == ("ends at 3", False)  # its band is not named, too
+    none = [np.nan] * 3
+    assert cut_curves([banded([0, 0, 0], none, none)], (-1.0, 1.0)) == []
+
+
+def spread(label, ends):
+    """Runs whose regret grows in a straight line to these numbers, without violation."""
+    one = agent(label, 0.0, 0.0)
+    return replace(one, cumulative=one.cumulative + np.outer(ends, ROUNDS / ROUNDS[-1])[:, :, None] * [1.0, 0.0])
+
+
+def test_the_axes_reach_as_far_as_bands_up_to_four_times_the_median_curve():
+    half = 4.302652729911275 * 30.0 / np.sqrt(3)  # Student's t with two degrees of freedom, times the standard error
+    wide = spread("wide", (70.0, 100.0, 130.0))
+    (axes,) = drawn([experiment("a", wide, spread("near", (80.0, 80.0, 80.0)))], ["regret"]).axes
+    np.testing.assert_allclose(axes.get_ylim(), [-0.05 * (100 + half), 1.05 * (100 + half)])
+    assert (notes_of(axes), triangles_of(axes)) == ("", [])
+    low = spread("low", (20.0, 20.0, 20.0))  # the median curve, of two the smaller
+    (axes,) = drawn([experiment("a", spread("wide", (30.0, 60.0, 90.0)), low)], ["regret"]).axes
+    np.testing.assert_allclose(
+        axes.get_ylim(), np.array([60 - half, 80]) + 0.05 * (80 - (60 - half)) * np.array([-1, 1])
+    )
+    assert notes_of(axes) == "↑ band of wide up to 135"
+    assert triangles_of(axes) == ["^"]
+    hollow = next(line for line in axes.lines if not line.get_clip_on())
+    assert hollow.get_markerfacecolor() == "white"
+
+
+def test_a_band_below_a_logarithmic_axis_is_noted():
+    wide = spread("wide", (70.0, 100.0, 130.0))
+    wide = replace(wide, cumulative=wide.cumulative + [200.0, 0.0])  # positive at all checkpoints
+    wider = spread("wider", (100.0, 600.0, 1100.0))
+    wider = replace(wider, cumulative=wider.cumulative + [200.0, 0.0])
+    (axes,) = drawn([experiment("a", wide, wider)], ["regret"], log="y").axes
+    low, high = (wider.regret.mean(axis=0) + sign * 4.302652729911275 * wider.regret.std(axis=0, ddof=1) / np.sqrt(3)
+                 for sign in (-1, 1))  # fmt: skip
+    least = wide.regret.mean(axis=0).min()
+    assert low.min() < 0
+    np.testing.assert_allclose(axes.get_ylim(), [least / 4 / LOG_FACTOR, high.max() * LOG_FACTOR])
+    assert notes_of(axes) == f"↓ band of wider down to {MINUS}442"
+    assert triangles_of(axes) == ["v"]
 
 
 def test_one_environment_without_an_optimum_does_not_abort_the_others():

@@ -210,6 +210,8 @@ def test_axes_reach_four_times_as_far_as_the_middle_curve():
     assert reach_of(curves) == (-2.0, CLIP * 2.0)  # of four, the second
     assert reach_of([*curves, np.array([-50.0, 2.5])]) == (-CLIP * 3.0, CLIP * 3.0)  # of five, the third
     assert reach_of(curves[:1]) == (0.0, 1.0)
+    bands = [np.array([-3.0, np.nan]), np.array([5.0, np.nan])]
+    assert reach_of(curves[:2], bands) == (-3.0, CLIP * 1.0)  # bands within the same limit
 
 
 def panels_of(figure):

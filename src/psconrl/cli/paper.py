@@ -101,7 +101,8 @@ def figure_command(
     --profile draws the share of runs whose loss (the score in % of uniform play) is above each value.
 
     Agents have the colours of the page. Any two differ in dash or marker, also in greyscale. A curve that leaves the
-    axes is cut off: a triangle marks where, and the panel says where it ends.
+    axes is cut off: a triangle marks where, and the panel says where it ends. If only its band leaves them, the
+    triangle is hollow.
     """
     target = output_path("--out", out, PICTURES)
     need_matplotlib("figure")

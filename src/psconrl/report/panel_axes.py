@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator
 
-from psconrl.report.cut_curves import CutCurve, with_minus
+from psconrl.report.cut_curves import CutCurve, log_reach, with_minus
 from psconrl.report.panel_contents import PlottedCurve
 
 DECADES = 2  # whole ones of a logarithmic axis with both signs, on each side of zero
@@ -35,7 +35,8 @@ def set_scales(axes: Axes, curves: Sequence[PlottedCurve], log: str) -> None:
         if (values > 0).all() and values.size:
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(numticks=5))
-            axes.set_ylim(values.min() / LOG_FACTOR, values.max() * LOG_FACTOR)
+            low, high = log_reach([curve.estimate for curve in curves])
+            axes.set_ylim(low / LOG_FACTOR, high * LOG_FACTOR)
         else:
             linear = linear_part(float(np.abs(values).max(initial=0.0)))
             axes.set_yscale("symlog", linthresh=linear)
@@ -72,7 +73,7 @@ def tidy(axes: Axes, size: float | None = None, ticks: int = 5, families: Sequen
 
 
 def mark_borders(axes: Axes, cut: Sequence[CutCurve]) -> None:
-    """Draw a triangle on the border of the axes where a curve leaves them."""
+    """Draw a triangle on the border of the axes where a curve leaves them, a hollow one where only its band does."""
     for curve in cut:
         axes.plot(
             [curve.x],
@@ -80,9 +81,9 @@ def mark_borders(axes: Axes, cut: Sequence[CutCurve]) -> None:
             transform=axes.get_xaxis_transform(),
             marker="^" if curve.over else "v",
             ms=5.0,
-            mfc=curve.look.colour,
-            mec="black",
-            mew=0.5,
+            mfc="white" if curve.band else curve.look.colour,
+            mec=curve.look.colour if curve.band else "black",
+            mew=0.8 if curve.band else 0.5,
             clip_on=False,
             zorder=5,
         )

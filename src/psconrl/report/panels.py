@@ -1,8 +1,9 @@
 """Figures for print: panels of curves, one for every experiment and measure, of an exact width.
 
 Curves are means over runs with 95% bands (Student's t), in the paper's metric with the standard deviation. A curve that
-leaves the axes is cut off: a triangle in its colour marks where, and a note above the axes says where it ends. Texts
-are measured and wrapped, so that none is cut off at the border of the figure.
+leaves the axes is cut off: a triangle in its colour marks where, and a note above the axes says where it ends. If only
+its band leaves them, the triangle is hollow. Texts are measured and wrapped, so that none is cut off at the border of
+the figure.
 """
 
 import math
@@ -173,12 +174,14 @@ def _draw(axes: Axes, panel: _Panel, form: Print, letters: Typeface, tall: float
     set_scales(axes, curves, form.log)
     reach = row.reach
     if reach is None and row.clip and "y" not in form.log:
-        low, high = reach_of(means)
+        low, high = reach_of(means, (end for c in curves for end in (c.estimate.low, c.estimate.high)))
         margin = 0.05 * (high - low)
         reach = (low - margin, high + margin) if margin > 0 else None
     tidy(axes, letters.tick, ticks, letters.families)
     if curves[0].every_point:
         axes.margins(x=0.05)
+    if reach is None and axes.get_yscale() == "log":
+        reach = axes.get_ylim()
     if reach is not None:
         axes.set_ylim(reach)
         cut = cut_curves(curves, reach)
