@@ -223,9 +223,9 @@ def test_the_axes_reach_as_far_as_bands_up_to_four_times_the_median_curve():
 
 def test_a_band_below_a_logarithmic_axis_is_noted():
     wide = spread("wide", (70.0, 100.0, 130.0))
-    wide = replace(wide, cumulative=wide.cumulative + [200.0, 0.0])  # positive at all checkpoints
+    wide = replace(wide, cumulative=wide.cumulative + np.array([200.0, 0.0]))  # positive at all checkpoints
     wider = spread("wider", (100.0, 600.0, 1100.0))
-    wider = replace(wider, cumulative=wider.cumulative + [200.0, 0.0])
+    wider = replace(wider, cumulative=wider.cumulative + np.array([200.0, 0.0]))
     (axes,) = drawn([experiment("a", wide, wider)], ["regret"], log="y").axes
     low, high = (wider.regret.mean(axis=0) + sign * 4.302652729911275 * wider.regret.std(axis=0, ddof=1) / np.sqrt(3)
                  for sign in (-1, 1))  # fmt: skip

@@ -12,6 +12,7 @@ from rich.text import Text
 from psconrl.cli import INTERRUPTED
 from psconrl.cli.render import console
 from psconrl.cli.signals import end_politely
+from psconrl.cli.unfinished import print_unfinished
 from psconrl.errors import ConfigError
 from psconrl.escaping import quoted
 from psconrl.experiment.executors import MOST_WORKERS
@@ -88,11 +89,13 @@ def export_command(results: str, form: str, out: str | None, stale: bool, trajec
     processor.
     """
     from psconrl.report.export import export_tables
+    from psconrl.report.unfinished import unfinished_experiments
 
     with Store(results) as store:
         folder = Path(out or f"{results}-tables")
         files = export_tables(store, folder, form, stale)
         files += export_trajectories(store, folder) if trajectories else []
+        print_unfinished(unfinished_experiments(store))
     for path in files:
         console().print(Text(f"Table: {path}"))
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from psconrl.cli.options import PICTURES, output_path
 from psconrl.cli.render import console
+from psconrl.cli.unfinished import print_unfinished
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.escaping import quoted
 from psconrl.experiment.store import Store
@@ -114,7 +115,7 @@ def figure_command(
 
     wide, names = None if width is None else inches(width), _listed_metrics(metrics)
     ends = _axis_ends(reaches, names)
-    experiments = _read(results)
+    experiments = _read(results, **given)
     form = Print(wide, family=font, size=fontsize, log=log or "")
     assert target is not None
     if profile:
@@ -219,7 +220,7 @@ def table_command(
     from psconrl.report.metrics import measures
     from psconrl.report.print_table import print_table
 
-    experiments, names = _read(results), _listed_metrics(metrics)
+    experiments, names = _read(results, **given), _listed_metrics(metrics)
     shown = _chosen(experiments, **given)
     if aggregate:
         _refuse_with("--aggregate", metric=_is_given("metrics"))
@@ -238,11 +239,17 @@ def _listed_metrics(texts: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
 
 
-def _read(results: str) -> list[Any]:
-    """Return the experiments of a results file."""
+def _read(results: str, experiments: tuple[str, ...], **_: Any) -> list[Any]:
+    """Return the experiments of a results file; print what was planned of those without a finished run.
+
+    ``experiments``: those that are shown, if they are named.
+    """
     from psconrl.report.curves import read_experiments
+    from psconrl.report.unfinished import unfinished_experiments
 
     with Store(results) as store:
+        if not experiments:
+            print_unfinished(unfinished_experiments(store, started=False))
         return read_experiments(store)
 
 
@@ -251,5 +258,8 @@ def _chosen(
 ) -> list[Any]:
     """Return the experiments and agents to show, with their names."""
     from psconrl.report.selection import select
+    from psconrl.report.unfinished import unfinished_in_words
 
-    return select(found, experiments, agents, rename)
+    shown = select(found, experiments, agents, rename)
+    print_unfinished(f"{e.title}: {unfinished_in_words(e.unfinished)}" for e in shown if e.unfinished)
+    return shown

@@ -15,7 +15,14 @@ from psconrl.report.aggregates import (
     interquartile_mean,
     probability_of_improvement,
 )
-from psconrl.report.print_table import PlainNumber, latex_rows, latex_table, markdown_table, writer_of
+from psconrl.report.print_table import (
+    PlainNumber,
+    latex_rows,
+    latex_table,
+    markdown_table,
+    unfinished_note,
+    writer_of,
+)
 from psconrl.report.statistics import MeanInterval
 
 INTERQUARTILE = "interquartile mean"
@@ -65,7 +72,7 @@ def _aggregates_note(table: LossTable, base: str | None) -> str:
         notes.append(f"Fewer than {BOOTSTRAP_RUNS} runs in an environment: no interval.")
     if table.left_out:
         notes.append(f"Without runs in all environments, left out: {', '.join(table.left_out)}.")
-    return " ".join(notes)
+    return " ".join(filter(None, [*notes, unfinished_note(table.experiments)]))
 
 
 def _counts(losses: Sequence[Any]) -> str:

@@ -47,6 +47,7 @@ class LossTable:
     losses: Mapping[str, LossesOfRuns]  # by the agent's label
     titles: Mapping[str, str]  # by the agent's label
     left_out: tuple[str, ...]  # titles of the agents that do not play all environments
+    experiments: Sequence[Experiment] = ()  # that are shown
 
 
 def loss_table(experiments: Sequence[Experiment], shown: Sequence[Experiment]) -> LossTable:
@@ -80,6 +81,7 @@ def loss_table(experiments: Sequence[Experiment], shown: Sequence[Experiment]) -
         losses,
         titles,
         tuple(titles[label] for label in labels if label not in complete),
+        shown,
     )
 
 

@@ -14,6 +14,7 @@ from psconrl.experiment.store import Store
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units, read_units
 from psconrl.report.style import UNKNOWN, Look, looks_of
+from psconrl.report.unfinished import UnfinishedAgent, unfinished_agents
 from psconrl.simulation.regret import moving_average, paper_curve, signed_regret, targets
 
 
@@ -85,6 +86,7 @@ class Experiment:
     curves: dict[str, Curves]
     failures: list[tuple[str, int, str]] = field(default_factory=list)  # label, replicate, traceback
     title: str = ""  # the experiment's name in figures and in tables for print
+    unfinished: tuple[UnfinishedAgent, ...] = ()  # with fewer finished runs than planned
 
     @property
     def cost_names(self) -> list[str]:
@@ -104,9 +106,15 @@ def read_experiments(store: Store) -> list[Experiment]:
     with store.snapshot():
         found = _experiments(store)
         labels = [label for e in found for label in e.curves]
-        looks, titles = looks_of(labels), shown_titles(store, labels)
+        looks = looks_of(labels)
+        titles = shown_titles(store, [*labels, *(each.label for e in found for each in e.unfinished)])
     return [
-        replace(e, curves={x: replace(c, title=titles[x], look=looks[x]) for x, c in e.curves.items()}) for e in found
+        replace(
+            e,
+            curves={x: replace(c, title=titles[x], look=looks[x]) for x, c in e.curves.items()},
+            unfinished=tuple(each._replace(title=titles[each.label]) for each in e.unfinished),
+        )
+        for e in found
     ]
 
 
@@ -126,7 +134,9 @@ def _experiments(store: Store) -> list[Experiment]:
             known = store.columns.facts(facts, f"facts of {quoted(name)}")
             _check_costs(store, name, known, curves)
             title = store.columns.text(name, "the name of an experiment")
-            found.append(Experiment(title, known, model_from(model, known.get("states")), curves, failures, title))
+            read = model_from(model, known.get("states"))
+            lacking = tuple(unfinished_agents(store, title))
+            found.append(Experiment(title, known, read, curves, failures, title, lacking))
     return found
 
 

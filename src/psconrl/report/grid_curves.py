@@ -16,6 +16,7 @@ from psconrl.report.metrics import Measure
 from psconrl.report.panel_contents import PlottedCurve, Reach, Row, levels_of
 from psconrl.report.statistics import MeanInterval, final
 from psconrl.report.style import looks_of
+from psconrl.report.unfinished import UnfinishedAgent
 
 OPTION = re.compile(r" ([^\s=]+)=")  # in the labels of a grid, "LABEL key=value key=value"
 
@@ -121,7 +122,8 @@ def grid_over(experiments: Sequence[Experiment], option: str) -> Grid:
     for e in experiments:
         name, of_environment = (e.name, None) if of_agents else _split(e.name, option)
         title = e.title if of_agents else _split(e.title, option)[0]
-        one = merged.setdefault(name, replace(e, name=name, curves={}, title=title))
+        one = merged.setdefault(name, replace(e, name=name, curves={}, title=title, unfinished=()))
+        merged[name] = one = replace(one, unfinished=one.unfinished + _lacking_at(e, option, of_environment))
         for label, curves in e.curves.items():
             agent, value = _split(label, option) if of_agents else (label, of_environment)
             points.setdefault((name, agent), []).append(GridPoint(value, e, curves))
@@ -129,6 +131,12 @@ def grid_over(experiments: Sequence[Experiment], option: str) -> Grid:
             one.curves.setdefault(agent, replace(curves, label=agent, title=title, look=looks[agent]))
     kept = [e for e in merged.values() if any(points[e.name, label][0].value is not None for label in e.curves)]
     return Grid(option, kept, points)
+
+
+def _lacking_at(experiment: Experiment, option: str, value: str | None) -> tuple[UnfinishedAgent, ...]:
+    """Return the agents that lack runs in an experiment; ``value``: that of an option of environments."""
+    point = "" if value is None else f" at {option}={value}"
+    return tuple(each._replace(title=f"{each.title}{point}") for each in experiment.unfinished)
 
 
 def _split(name: str, option: str) -> tuple[str, str | None]:

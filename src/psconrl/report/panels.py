@@ -28,6 +28,7 @@ from psconrl.report.panel_contents import Line, PlottedCurve, Row
 from psconrl.report.statistics import INTERVAL_RUNS, without_reason
 from psconrl.report.style import GREY
 from psconrl.report.typeface import POINTS_AN_INCH, Typeface, typeface_for
+from psconrl.report.unfinished import unfinished_in_words
 
 NARROWEST = 0.18  # inches for every point of the font, of a panel: with less, experiments are placed below one another
 ASPECT, LOWEST, TALLEST = 0.6, 1.02, 2.4  # height of the axes: by the width of a panel, then in inches
@@ -331,10 +332,10 @@ def _add_legend(figure: Figure, experiments: Sequence[Experiment], letters: Type
 
 
 def _heading(experiment: Experiment, wide: float, letters: Typeface) -> str:
-    """Return the title of the experiment and the number of runs of its agents."""
-    return plain(
-        "\n".join(letters.wrapped(line, letters.tick, wide) for line in (experiment.title, runs_of(experiment)))
-    )
+    """Return the title of the experiment, the number of runs of its agents, and the runs that are not done."""
+    lines = [experiment.title, runs_of(experiment)]
+    lines += [f"unfinished: {unfinished_in_words(experiment.unfinished)}"] * bool(experiment.unfinished)
+    return plain("\n".join(letters.wrapped(line, letters.tick, wide) for line in lines))
 
 
 def runs_of(experiment: Experiment) -> str:

@@ -16,6 +16,7 @@ from psconrl.report.base_differences import BaseDifferences, differences_from
 from psconrl.report.curves import Experiment
 from psconrl.report.metrics import UNKNOWN, Measure
 from psconrl.report.statistics import MeanInterval, final, without_reason
+from psconrl.report.unfinished import unfinished_in_words
 
 Writer = Callable[[Any], str]
 FORMATS = ("latex", "markdown", "csv")
@@ -71,7 +72,14 @@ class FinalTable:
         notes += [self.differences.note] if self.differences is not None else []
         notes += [without_reason(c.runs for m, _, c in pairs if not m.metric.deviation)]
         notes += [] if all(m.known_of(e, c) for m, e, c in pairs) else [UNKNOWN]
+        notes += [unfinished_note(self.experiments)]
         return " ".join(filter(None, notes))
+
+
+def unfinished_note(experiments: Sequence[Experiment]) -> str:
+    """Return which of the planned runs are done, if they are not all."""
+    found = [f"{e.title}: {unfinished_in_words(e.unfinished)}" for e in experiments if e.unfinished]
+    return f"Unfinished: {'; '.join(found)}." if found else ""
 
 
 def print_table(

@@ -25,7 +25,12 @@ def profile_panel(
     taus = _taus(np.concatenate([each for losses in table.losses.values() for each in losses]), "x" in log)
     count = len(table.environments)
     title = table.environments[0] if count == 1 else f"{count} environments"
-    together = Experiment("profile", {}, None, curves, title=title)
+    unfinished = tuple(
+        each._replace(title=each.title if count == 1 else f"{each.title} in {e.title}")
+        for e in table.experiments
+        for each in e.unfinished
+    )
+    together = Experiment("profile", {}, None, curves, title=title, unfinished=unfinished)
     drawn = [
         PlottedCurve(c.title, c.look, taus, performance_profile(table.losses[label], taus))
         for label, c in curves.items()

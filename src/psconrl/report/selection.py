@@ -31,7 +31,9 @@ def select(
     for e in chosen:
         kept = {x: replace(e.curves[x], title=titles.get(x, e.curves[x].title)) for x in wanted if x in e.curves}
         if kept:
-            shown.append(replace(e, curves=kept, title=titles.get(e.name, e.title)))
+            lacking = (each for each in e.unfinished if not agents or each.label in wanted)
+            renamed = tuple(each._replace(title=titles.get(each.label, each.title)) for each in lacking)
+            shown.append(replace(e, curves=kept, title=titles.get(e.name, e.title), unfinished=renamed))
     return shown
 
 
