@@ -176,6 +176,23 @@ def test_profiles_are_drawn_for_every_agent():
     assert row.curves(experiments[0])[0].x.min() > 0
 
 
+@pytest.mark.parametrize("log", ["", "x"])
+def test_a_drawn_profile_is_the_step_function_with_many_runs_and_agents(log):
+    rng = np.random.default_rng(2)
+    agents = [curves(f"agent {k}", rng.lognormal(0.3 * k, 1.0, 40)) for k in range(8)]
+    shown = [environment("one", *agents, curves("uniform", np.full(40, 1000.0)))]
+    table = loss_table(shown, shown)
+    _, row = profile_panel(table, shown, log)
+    everywhere = rng.uniform(0.01, 12.0, 500)
+    for drawn, (losses,) in zip(row.curves(shown[0]), table.losses.values(), strict=True):
+        assert drawn.x[0] == pytest.approx(min(each.min() for (each,) in table.losses.values()))
+        assert (drawn.x[-1], drawn.estimate.mean[-1]) == (100.0, 0.0)
+        inside = everywhere[everywhere > drawn.x[0]]
+        above = (losses[:, None] > inside).mean(axis=0)
+        np.testing.assert_allclose(np.interp(inside, drawn.x, drawn.estimate.mean), above, atol=1e-9)
+    assert drawn.estimate.mean[0] == 1.0
+
+
 def test_differences_are_paired_and_corrected():
     rng = np.random.default_rng(6)
     noise = rng.normal(size=12)

@@ -10,7 +10,6 @@ from psconrl.report.aggregates import LossTable, performance_profile
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.panel_contents import PlottedCurve, Reach, Row
 
-PROFILE_STEPS = 150  # of a profile, at most
 PROFILE_REACH = (-0.03, 1.03)
 
 
@@ -22,7 +21,8 @@ def profile_panel(
     On a logarithmic axis, the profiles begin at the least positive loss.
     """
     curves: dict[str, Curves] = {label: shown[0].curves[label] for label in table.losses}
-    taus = _taus(np.concatenate([each for losses in table.losses.values() for each in losses]), "x" in log)
+    of_agents = {label: np.concatenate(losses) for label, losses in table.losses.items()}
+    ends = _ends(np.concatenate(list(of_agents.values())), "x" in log)
     count = len(table.environments)
     title = table.environments[0] if count == 1 else f"{count} environments"
     unfinished = tuple(
@@ -31,19 +31,30 @@ def profile_panel(
         for each in e.unfinished
     )
     together = Experiment("profile", {}, None, curves, title=title, unfinished=unfinished)
-    drawn = [
-        PlottedCurve(c.title, c.look, taus, performance_profile(table.losses[label], taus))
-        for label, c in curves.items()
-    ]
+    drawn = []
+    for label, c in curves.items():
+        taus = _steps(of_agents[label], ends)
+        drawn.append(PlottedCurve(c.title, c.look, taus, performance_profile(table.losses[label], taus)))
     row = Row("share of runs above", lambda e: drawn, reach=reach or PROFILE_REACH, x_title=table.what)
     return together, row
 
 
-def _taus(losses: Floats, positive: bool) -> Floats:
-    """Return values of tau spread as the losses are: losses, and just below each, so that steps are upright."""
+def _ends(losses: Floats, positive: bool) -> tuple[float, float]:
+    """Return the least and the largest loss of all agents, of the positive ones if the axis is logarithmic."""
     if positive:
         losses = losses[losses > 0]
         if not losses.size:
             raise ConfigError("--log x: no loss is positive")
-    steps = np.quantile(losses, np.linspace(0.0, 1.0, PROFILE_STEPS), method="nearest")
-    return np.unique(np.append(steps, np.nextafter(steps, -np.inf)))
+    return float(losses.min()), float(losses.max())
+
+
+def _steps(losses: Floats, ends: tuple[float, float]) -> Floats:
+    """Return the values of tau at which a profile is drawn: each loss, and just below it, so that steps are upright.
+
+    >>> _steps(np.array([3.0, 1.0]), (1.0, 9.0)).round(6).tolist()
+    [1.0, 1.0, 3.0, 3.0, 9.0]
+    """
+    low, high = ends
+    inside = losses[(losses >= low) & (losses <= high)]
+    # Profiles begin just below the least loss of all, where nothing is lost yet.
+    return np.unique(np.concatenate([inside, np.nextafter(inside, -np.inf), np.nextafter([low], -np.inf), [high]]))
