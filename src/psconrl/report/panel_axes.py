@@ -57,10 +57,11 @@ def linear_part(largest: float) -> float:
 def tidy(axes: Axes, size: float | None = None, ticks: int = 5, families: Sequence[str] | None = None) -> None:
     """Format the axes: readable numbers, a light grid, no frame.
 
-    ``ticks``: the number of intervals between ticks of the horizontal axis, at most.
+    ``ticks``: the number of intervals between ticks of the horizontal axis, at most. Numbers are no formulas, which
+    would have a font of their own.
     """
     axes.grid(alpha=0.3)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_formatter(EngFormatter(sep="", useMathText=False))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: with_minus(y, 4)))
     axes.tick_params(labelsize=size)
     if families:
