@@ -374,7 +374,14 @@ horizon = 100
     printed = capsys.readouterr()
     assert message in printed.err
     assert "| hopeless | psconrl share=0.1 | 2 | - |" in printed.out
-    assert "has no optimum" in fails(capsys, "table", results, "--experiments", "hopeless")
+    assert run("table", results, "--experiments", "hopeless") == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith("No experiment has an optimum to compare with: shown are objective and cost;")
+    assert printed.out.splitlines()[0].startswith("| agent | runs | average ")
+    assert run("figure", results, "--experiments", "hopeless", "--out", tmp_path / "f.svg") == 0
+    assert "shown are objective and cost" in capsys.readouterr().err
+    hopeless = ("--experiments", "hopeless", "--metric", "regret")
+    assert "has no optimum" in fails(capsys, "table", results, *hopeless)
 
 
 def test_bad_input_to_the_commands_is_one_line(results, tmp_path, capsys):

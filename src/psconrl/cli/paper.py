@@ -50,10 +50,8 @@ SELECTION = (
         "metrics",
         multiple=True,
         metavar="A,B",
-        default=("regret,violation",),
-        show_default=True,
-        help="Also score, priced, objective, cost, strong-regret, strong-violation, largest-excess, paper-regret, "
-        "paper-violation.",
+        help="regret, violation, score, priced, objective, cost, strong-regret, strong-violation, largest-excess, "
+        "paper-regret, paper-violation. [default: regret,violation; without an optimum objective,cost]",
     ),
 )
 
@@ -113,19 +111,20 @@ def figure_command(
     from psconrl.report.panel_contents import rows_of
     from psconrl.report.panels import Print, panel_figure
 
-    wide, names = None if width is None else inches(width), _listed_metrics(metrics)
-    ends = _axis_ends(reaches, names)
+    wide = None if width is None else inches(width)
     experiments = _read(results, **given)
     form = Print(wide, family=font, size=fontsize, log=log or "")
     assert target is not None
     if profile:
         _refuse_with("--profile", metric=_is_given("metrics"), against=against is not None)
-        write_figure(_profiles(experiments, form, ends.get(""), given), target, exact=True)
+        write_figure(_profiles(experiments, form, _axis_ends(reaches, []).get(""), given), target, exact=True)
         console().print(Text(f"Picture: {target}"))
         return
     grid = None if against is None else grid_over(experiments, against)
     shown = _chosen(experiments if grid is None else grid.experiments, **given)
     played = shown if grid is None else [member for e in shown for member in grid.environments(e)]
+    names = _listed_metrics(metrics) or _usual_metrics(played)
+    ends = _axis_ends(reaches, names)
     rows = [
         row
         for name in names
@@ -220,12 +219,13 @@ def table_command(
     from psconrl.report.metrics import measures
     from psconrl.report.print_table import print_table
 
-    experiments, names = _read(results, **given), _listed_metrics(metrics)
+    experiments = _read(results, **given)
     shown = _chosen(experiments, **given)
     if aggregate:
         _refuse_with("--aggregate", metric=_is_given("metrics"))
         text = aggregate_table(loss_table(experiments, shown), form, compare)
     else:
+        names = _listed_metrics(metrics) or _usual_metrics(shown)
         text = print_table(shown, measures(shown, names), form, compare)
         _say_what_is_missing(shown, names)
     if out is None:
@@ -237,6 +237,21 @@ def table_command(
 
 def _listed_metrics(texts: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
+
+
+def _usual_metrics(shown: list[Any]) -> list[str]:
+    """Return regret and violation, or if no experiment has an optimum, the objective and costs; print that it is so."""
+    from psconrl.report.metrics import lacking
+
+    def known(*names: str) -> list[str]:
+        return [name for name in names if len(lacking(name, shown)) < len(shown)]
+
+    if known("regret"):
+        return known("regret", "violation")
+    names = known("objective", "cost")
+    text = f"No experiment has an optimum to compare with: shown are {' and '.join(names)}; choose others with --metric"
+    console(stderr=True).print(Text(text), soft_wrap=True)
+    return names
 
 
 def _read(results: str, experiments: tuple[str, ...], **_: Any) -> list[Any]:
