@@ -260,6 +260,29 @@ def test_logarithmic_axes():
     assert axes.yaxis.get_transform().linthresh == linear_part(9000.0) == 10.0
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (3.0, 4000.0, ["10", "100", "1,000"]),
+        (30.0, 400.0, ["50", "100", "200"]),
+        (110.0, 900.0, ["200", "500"]),
+        (210.0, 450.0, ["300", "400"]),
+        (0.011, 0.06, ["0.02", "0.05"]),
+    ],
+)
+def test_a_logarithmic_axis_within_a_decade_has_more_labels(low, high, labels):
+    shown = [experiment("a", agent("b", 10.0, 0.1))]
+    (axes,) = panel_figure(shown, rows_of(measures(shown, ["regret"]), (low, high)), Print(log="y")).axes
+    shown_labels = [x.get_text() for x in axes.get_yticklabels() if low <= x.get_position()[1] <= high]
+    assert shown_labels == labels
+
+
+def test_a_logarithmic_axis_ends_above_zero():
+    shown = [experiment("a", agent("b", 10.0, 0.1))]
+    with pytest.raises(ConfigError, match="--ylim: LOW must be positive on a logarithmic axis; got 0"):
+        panel_figure(shown, rows_of(measures(shown, ["regret"]), (0.0, 5.0)), Print(log="y"))
+
+
 @pytest.mark.parametrize("wide", [0.2, 0.5, 1.0, 4.0])
 def test_lines_fit_and_numbers_are_not_broken(wide):
     letters = Typeface()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator
+from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator
 
 from psconrl.report.cut_curves import CutCurve, log_reach, with_minus
 from psconrl.report.panel_contents import PlottedCurve
@@ -25,7 +25,7 @@ def set_scales(axes: Axes, curves: Sequence[PlottedCurve], log: str) -> None:
     if "x" in log or (curves[0].every_point and positive.size > 2 and positive[-1] >= GEOMETRIC * positive[0]):
         if x[0] > 0:
             axes.set_xscale("log")
-            axes.xaxis.set_major_locator(LogLocator(numticks=5))
+            axes.xaxis.set_major_locator(log_locator(float(x[0]), float(x[-1])))
         else:
             axes.set_xscale("symlog", linthresh=positive[0] if positive.size else 1.0)
         axes.minorticks_off()
@@ -34,7 +34,6 @@ def set_scales(axes: Axes, curves: Sequence[PlottedCurve], log: str) -> None:
         values = values[np.isfinite(values)]
         if (values > 0).all() and values.size:
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(numticks=5))
             low, high = log_reach([curve.estimate for curve in curves])
             axes.set_ylim(low / LOG_FACTOR, high * LOG_FACTOR)
         else:
@@ -43,6 +42,22 @@ def set_scales(axes: Axes, curves: Sequence[PlottedCurve], log: str) -> None:
             decades = [linear * 10**k for k in range(DECADES + 1)]
             axes.yaxis.set_major_locator(FixedLocator([*(-x for x in decades), 0.0, *decades]))
         axes.minorticks_off()
+
+
+def log_locator(low: float, high: float) -> Locator:
+    """Return the places of the labels of a logarithmic axis: powers of ten, within a decade also 2 and 5 times these.
+
+    Within a smaller range they are evenly spaced.
+
+    >>> log_locator(30.0, 400.0).tick_values(30.0, 400.0).tolist()
+    [20.0, 50.0, 100.0, 200.0, 500.0]
+    """
+    for factors in ((1.0,), (1.0, 2.0, 5.0)):
+        powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+        places = np.outer(powers, factors)
+        if ((places >= low) & (places <= high)).sum() > 1:
+            return LogLocator(subs=factors, numticks=5)
+    return MaxNLocator(4, steps=[1, 2, 5, 10])
 
 
 def linear_part(largest: float) -> float:

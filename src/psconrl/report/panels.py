@@ -23,7 +23,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.report.curves import Experiment
 from psconrl.report.cut_curves import CutCurve, cut_curves, notes_on, reach_of
-from psconrl.report.panel_axes import mark_borders, plain, set_scales, thin_out_ticks, tidy
+from psconrl.report.panel_axes import log_locator, mark_borders, plain, set_scales, thin_out_ticks, tidy
 from psconrl.report.panel_contents import Line, PlottedCurve, Row
 from psconrl.report.statistics import INTERVAL_RUNS, without_reason
 from psconrl.report.style import GREY
@@ -181,8 +181,11 @@ def _draw(axes: Axes, panel: _Panel, form: Print, letters: Typeface, tall: float
     tidy(axes, letters.tick, ticks, letters.families)
     if curves[0].every_point:
         axes.margins(x=0.05)
-    if reach is None and axes.get_yscale() == "log":
-        reach = axes.get_ylim()
+    if axes.get_yscale() == "log":
+        reach = reach or axes.get_ylim()
+        if reach[0] <= 0:
+            raise ConfigError(f"--ylim: LOW must be positive on a logarithmic axis; got {reach[0]:g}")
+        axes.yaxis.set_major_locator(log_locator(*reach))
     if reach is not None:
         axes.set_ylim(reach)
         cut = cut_curves(curves, reach)
