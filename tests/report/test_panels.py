@@ -112,6 +112,25 @@ def test_no_text_is_clipped_in_any_font(family, size):
     assert sizes <= {size, 0.875 * size, 0.75 * size}
 
 
+@pytest.mark.parametrize("height", [4.0, 7.0])
+def test_a_figure_is_as_high_as_was_asked(height):
+    figure = drawn([FEW, HOPELESS], width=7.0, height=height)
+    assert_texts_are_whole(figure)
+    np.testing.assert_array_equal(figure.get_size_inches(), [7.0, height])
+    inches = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
+    assert max(inches) - min(inches) < 0.05
+    used = max(box.y1 for _, box in visible_texts(figure)) - min(box.y0 for _, box in visible_texts(figure))
+    assert used / figure.dpi > height - 0.2  # no empty space
+
+
+def test_a_figure_that_is_too_low_names_a_height_that_is_not():
+    with pytest.raises(
+        ConfigError, match=r"the texts do not fit a figure 1\.5in high; set --height to [0-9.]+in"
+    ) as low:
+        drawn([FEW], width=3.25, height=1.5)
+    drawn([FEW], width=3.25, height=float(str(low.value).split("--height to ")[1].split("in")[0]))
+
+
 def test_letters_that_do_not_fit_are_an_error():
     with pytest.raises(ConfigError, match=r"the texts do not fit a figure 1\.5in wide; set a larger --width"):
         drawn([FEW, HOPELESS], width=1.5, size=MOST_SIZE)

@@ -15,9 +15,9 @@ from psconrl.errors import ConfigError
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
-from psconrl.report.curves import read_experiments
+from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.cut_curves import CLIP, MINUS, reach_of
-from psconrl.report.metrics import METRICS, available, measures
+from psconrl.report.metrics import METRICS, available, lacking, measures
 from psconrl.report.panel_contents import rows_of
 from psconrl.report.panels import Print, panel_figure, runs_of
 from psconrl.report.print_table import FORMATS, print_table
@@ -147,6 +147,37 @@ def test_metrics_are_those_of_the_runs(experiments):
         for measure, value in zip(found, values, strict=True):
             np.testing.assert_array_equal(measure.values(queue, uniform), value)
     assert set(METRICS) == {*expected, "strong-regret", "strong-violation", "largest-excess"}
+
+
+def test_one_constraint_is_chosen_by_its_name():
+    def made(name, *costs):
+        cumulative = np.zeros((1, 1, len(costs)))
+        cumulative[0, 0] = np.arange(len(costs))
+        curves = Curves(
+            label="a", agent="a", rounds=np.ones(1, dtype=int), cumulative=cumulative,
+            thresholds=np.zeros((1, len(costs) - 1)), optimum=np.zeros(1), replicates=np.zeros(1), seconds=np.ones(1),
+            planning_seconds=np.ones(1), probe=np.empty((1, 0)), strong=cumulative, largest_excess=cumulative,
+            summaries=({},), title="a",
+        )  # fmt: skip
+        return Experiment(name, {"cost_names": list(costs)}, None, {"a": curves}, title=name)
+
+    both = [
+        made("one", "earned", "waiting", "lost (a, b)"),
+        made("two", "earned", "lost (a, b)"),
+        made("three", "risk"),
+    ]
+    lost = measures(both, ["violation (lost (a, b))"])
+    assert [(m.cost, m.title, [m.applies_to(e) for e in both]) for m in lost] == [
+        (1, "violation (lost (a, b))", [False, True, False]),
+        (2, "violation (lost (a, b))", [True, False, False]),
+    ]
+    assert [m.title for m in measures(both, ["violation (waiting)"])] == ["violation (waiting)"]
+    assert lacking("violation (waiting)", both) == [
+        "violation (waiting): experiment 'two' has no constraint 'waiting'",
+        "violation (waiting): experiment 'three' has no constraints",
+    ]
+    with pytest.raises(ConfigError, match="violation: unknown constraint 'earned'; known: waiting, lost"):
+        measures(both, ["violation (earned)"])
 
 
 def test_a_metric_that_an_experiment_lacks_is_said(experiments):
@@ -324,6 +355,11 @@ def test_the_axes_and_the_font_of_a_figure_are_chosen_by_options(results, tmp_pa
     assert [axes.get_ylim() for axes in figure.axes[:3]] == [(-5.0, 7.0), (-1.0, 2.0), (-1.0, 2.0)]
     assert {axes.get_xscale() for axes in figure.axes[:3]} == {"log"}
     assert figure.legends[0].get_texts()[0].get_fontfamily()[0] == "STIXGeneral"
+    names = ("--metric", "violation, cost (corner)", "--ylim", "violation (corner)=-5,7", "--ylim", "violation=-9,9")
+    assert run("figure", results, *out, *names, "--ylim", "cost=0,2", "--height", "12cm") == 0
+    figure = drawn.pop()
+    assert [axes.get_ylim() for axes in figure.axes[:2]] == [(-5.0, 7.0), (0.0, 2.0)]
+    assert figure.get_figheight() == pytest.approx(12 / 2.54)
     assert run("figure", results, *out, "--fontsize", "9", "--width", "3.25in") == 0
     assert drawn.pop().axes[0].xaxis.label.get_fontsize() == 9.0
     capsys.readouterr()
@@ -331,7 +367,10 @@ def test_the_axes_and_the_font_of_a_figure_are_chosen_by_options(results, tmp_pa
         ("--ylim", "1"): "--ylim: must be LOW,HIGH or METRIC=LOW,HIGH with LOW below HIGH; got '1'",
         ("--ylim", "2,1"): "--ylim: must be LOW,HIGH",
         ("--ylim", "0,inf"): "--ylim: must be LOW,HIGH",
-        ("--ylim", "cost=0,1"): "--ylim: unknown metric in this figure 'cost'; known: regret, violation",
+        ("--ylim", "cost=0,1"): "--ylim: unknown metric in this figure 'cost'; known: regret, violation (corner), viol",
+        ("--metric", "violation (corn)"): "violation: unknown constraint 'corn'; did you mean 'corner'?",
+        ("--metric", "regret (corner)"): "unknown metric 'regret (corner)'; known: regret",
+        ("--height", "0.5in"): "--height: must be from 1in to 40in; got '0.5in'",
         ("--ylim", "0,1", "--ylim", "0,2"): "--ylim: '0,2' is given twice",
         ("--font", "Helvetca"): "--font: unknown font 'Helvetca'",
         ("--fontsize", "99"): "--fontsize: must be from 4 to 24 points; got 99",

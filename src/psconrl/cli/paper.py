@@ -19,11 +19,11 @@ from psconrl.extras import need_matplotlib
 from psconrl.files import write_atomically
 
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # TeX's point, as in \columnwidth
-NARROWEST_FIGURE, WIDEST_FIGURE = 1.5, 40.0  # inches
+NARROWEST_FIGURE, LOWEST_FIGURE, WIDEST_FIGURE = 1.5, 1.0, 40.0  # inches
 LENGTH = re.compile(r"(\d+\.?\d*|\.\d+) *([a-z]*)", re.ASCII)
 
 
-def inches(text: str) -> float:
+def inches(text: str, option: str = "--width", least: float = NARROWEST_FIGURE) -> float:
     """Convert a length with its unit to inches.
 
     >>> inches("3.25in"), round(inches("8.5cm"), 3)
@@ -32,12 +32,12 @@ def inches(text: str) -> float:
     found = LENGTH.fullmatch(text.strip().lower())
     if not found or found[2] not in UNITS:
         raise ConfigError(
-            f"--width: must be a number with its unit ({', '.join(UNITS)}), e.g. 3.25in; got {quoted(text)}"
+            f"{option}: must be a number with its unit ({', '.join(UNITS)}), e.g. 3.25in; got {quoted(text)}"
         )
-    width = float(found[1]) * UNITS[found[2]]
-    if not NARROWEST_FIGURE <= width <= WIDEST_FIGURE:
-        raise ConfigError(f"--width: must be from {NARROWEST_FIGURE:g}in to {WIDEST_FIGURE:g}in; got {quoted(text)}")
-    return width
+    length = float(found[1]) * UNITS[found[2]]
+    if not least <= length <= WIDEST_FIGURE:
+        raise ConfigError(f"{option}: must be from {least:g}in to {WIDEST_FIGURE:g}in; got {quoted(text)}")
+    return length
 
 
 SELECTION = (
@@ -66,6 +66,7 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("figure")
 @chosen
 @click.option("--width", metavar="LENGTH", help="Exact width, e.g. 3.25in, 8.5cm, 85mm, 246pt. [default: as it fits]")
+@click.option("--height", metavar="LENGTH", help="Exact height. [default: by the width, with space for all texts]")
 @click.option("--font", metavar="NAME", help="sans, serif (like Times), or an installed font. [default: sans]")
 @click.option("--fontsize", type=float, metavar="PT", help="Of the labels of axes, in points. [default: 8 up to 7.5in]")
 @click.option(
@@ -81,6 +82,7 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
 def figure_command(
     width: str | None,
+    height: str | None,
     font: str | None,
     fontsize: float | None,
     reaches: tuple[str, ...],
@@ -113,7 +115,8 @@ def figure_command(
 
     wide = None if width is None else inches(width)
     experiments = _read(results, **given)
-    form = Print(wide, family=font, size=fontsize, log=log or "")
+    high = None if height is None else inches(height, "--height", LOWEST_FIGURE)
+    form = Print(wide, high, family=font, size=fontsize, log=log or "")
     assert target is not None
     if profile:
         _refuse_with("--profile", metric=_is_given("metrics"), against=against is not None)
@@ -124,11 +127,14 @@ def figure_command(
     shown = _chosen(experiments if grid is None else grid.experiments, **given)
     played = shown if grid is None else [member for e in shown for member in grid.environments(e)]
     names = _listed_metrics(metrics) or _usual_metrics(played)
-    ends = _axis_ends(reaches, names)
+    measured = [(measure, measure.names(name, played)) for name in names for measure in measures(played, [name])]
+    ends = _axis_ends(reaches, list(dict.fromkeys(name for _, called in measured for name in called)))
     rows = [
         row
-        for name in names
-        for row in (rows_of if grid is None else grid.rows)(measures(played, [name]), ends.get(name, ends.get("")))
+        for measure, called in measured
+        for row in (rows_of if grid is None else grid.rows)(
+            [measure], next((ends[name] for name in [*called, ""] if name in ends), None)
+        )
     ]
     write_figure(panel_figure(shown, rows, form), target, exact=True)
     _say_what_is_missing(played, names)
@@ -236,7 +242,9 @@ def table_command(
 
 
 def _listed_metrics(texts: tuple[str, ...]) -> list[str]:
-    return list(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
+    """Return the names in a list of comma-separated lists; that of a constraint, in brackets, may have commas."""
+    names = (name.strip() for text in texts for name in re.findall(r"(?:\([^()]*\)|[^,])+", text))
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _usual_metrics(shown: list[Any]) -> list[str]:

@@ -69,10 +69,17 @@ class Measure:
     metric: Metric
     cost: int
     title: str
+    only: str = ""  # the name of the cost, if it was chosen by name
 
     def applies_to(self, experiment: Experiment) -> bool:
         """Whether the experiment has this cost."""
-        return self.cost < len(experiment.cost_names)
+        names = experiment.cost_names
+        return self.cost < len(names) and self.only in ("", names[self.cost])
+
+    def names(self, name: str, experiments: Sequence[Experiment]) -> list[str]:
+        """Return the names under which it may be given, ``name`` being that of the metric, the most specific first."""
+        of_costs = {e.cost_names[self.cost] for e in experiments if self.metric.of_limits and self.applies_to(e)}
+        return [*(f"{_base(name)} ({cost})" for cost in sorted(of_costs)), name, _base(name)]
 
     def title_in(self, experiment: Experiment) -> str:
         """Return the title with the experiment's own name and unit of the cost; empty if it has no such cost."""
@@ -101,29 +108,59 @@ class Measure:
 
 
 def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Measure]:
-    """Return the named metrics, those of constraints once for each constraint.
+    """Return the named metrics, those of constraints once for each constraint, or for one as "violation (risk)".
 
     Raises an error if no experiment has a metric.
     """
-    found, known = [], metrics_of(experiments)
+    found = []
     for name in names:
-        if name not in known:
-            raise ConfigError(unknown_name("metric", name, known))
-        missing = _lacking(name, known[name], experiments)
+        metric, constraint = _found(name, experiments)
+        missing = _lacking(name, metric, constraint, experiments)
         if experiments and len(missing) == len(experiments):
             raise ConfigError(missing[0])
-        found += _for_each_limit(known[name], experiments)
+        found += _for_each_limit(metric, experiments, constraint)
     return found
 
 
 def lacking(name: str, experiments: Sequence[Experiment]) -> list[str]:
     """Return a message for every experiment that does not have a metric."""
-    return _lacking(name, metrics_of(experiments)[name], experiments)
+    return _lacking(name, *_found(name, experiments), experiments)
 
 
-def _lacking(name: str, metric: Metric, experiments: Sequence[Experiment]) -> list[str]:
-    missing = [(e, _missing(metric, e)) for e in experiments]
+def _lacking(name: str, metric: Metric, constraint: str, experiments: Sequence[Experiment]) -> list[str]:
+    missing = [(e, _missing(metric, e) or _no_such(constraint, e)) for e in experiments]
     return [f"{name}: experiment {quoted(e.name)} {reason}" for e, reason in missing if reason]
+
+
+def _found(name: str, experiments: Sequence[Experiment]) -> tuple[Metric, str]:
+    """Return a metric, and the name of the constraint if it is given for one alone."""
+    known = metrics_of(experiments)
+    if name in known:
+        return known[name], ""
+    base = _base(name)
+    if base == name or base not in known or not known[base].of_limits:
+        raise ConfigError(unknown_name("metric", name, known))
+    constraint = name[len(base) + 2 : -1]
+    constraints = dict.fromkeys(cost for e in experiments for cost in e.cost_names[1:])
+    if constraint not in constraints:
+        raise ConfigError(f"{base}: {unknown_name('constraint', constraint, constraints)}")
+    return known[base], constraint
+
+
+def _base(name: str) -> str:
+    """Return the name of a metric without that of a constraint.
+
+    >>> _base("strong-violation (risk)"), _base("regret")
+    ('strong-violation', 'regret')
+    """
+    found = re.fullmatch(r"(\S+) \(.+\)", name)
+    return found[1] if found else name
+
+
+def _no_such(constraint: str, experiment: Experiment) -> str:
+    return (
+        f"has no constraint {quoted(constraint)}" if constraint and constraint not in experiment.cost_names[1:] else ""
+    )
 
 
 def metrics_of(experiments: Sequence[Experiment]) -> dict[str, Metric]:
@@ -144,7 +181,11 @@ def available(experiment: Experiment, names: Sequence[str]) -> list[Measure]:
     return measures([experiment], [name for name in names if not _missing(metrics_of([experiment])[name], experiment)])
 
 
-def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[Measure]:
+def _for_each_limit(metric: Metric, experiments: Sequence[Experiment], constraint: str = "") -> list[Measure]:
+    if constraint:
+        places = sorted({e.cost_names.index(constraint, 1) for e in experiments if not _no_such(constraint, e)})
+        having = {i: [e for e in experiments if [constraint] == e.cost_names[i : i + 1]] for i in places}
+        return [Measure(metric, i, _title(metric, i, having[i]), constraint) for i in places]
     most = max((len(e.cost_names) for e in experiments), default=1)
     costs = range(1, most) if metric.of_limits else [0]
     return [Measure(metric, i, _title(metric, i, experiments)) for i in costs]

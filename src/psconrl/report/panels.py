@@ -45,6 +45,7 @@ FITTING_TITLES = 0.85  # share of the titles of the legend that its columns are 
 SMALL_PANEL = 2.2  # inches
 FEW_TICKS, USUAL_TICKS = 3, 5  # intervals between ticks at most, in small panels and in others
 ADJUSTMENTS = 3  # of the height of a figure
+LOWEST_AXES = 0.4  # inches, in a figure of a given height
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Print:
     """The form of a figure for print."""
 
     width: float | None = None  # inches, exact
+    height: float | None = None  # inches, exact
     across: int | None = None  # experiments side by side, at most
     family: str | None = None  # of the font
     size: float | None = None  # of the font, in points
@@ -96,8 +98,34 @@ def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], form: P
     )
     if not grid:
         raise ConfigError("there is nothing to draw: no experiment has these metrics")
+    tall = float(np.clip(ASPECT * width / len(grid[0]), LOWEST, TALLEST))
+    figure = _figure_of(experiments, grid, form, letters, width, tall)
+    if form.height is None:
+        return figure
+    for _ in range(ADJUSTMENTS):  # labels are wrapped to the height of the axes
+        tall = max(LOWEST_AXES, tall + (form.height - figure.get_figheight()) / len(grid))
+        figure = _figure_of(experiments, grid, form, letters, width, tall)
+        least = math.ceil(10 * figure.get_figheight()) / 10
+        if tall == LOWEST_AXES and form.height < least:
+            raise ConfigError(
+                f"the texts do not fit a figure {form.height:.3g}in high; set --height to {least:g}in or more, or a "
+                "smaller --fontsize"
+            )
+    figure.set_figheight(form.height)
+    _lay_out(figure)
+    return figure
+
+
+def _figure_of(
+    experiments: Sequence[Experiment],
+    grid: Sequence[Sequence[_Panel | None]],
+    form: Print,
+    letters: Typeface,
+    width: float,
+    tall: float,
+) -> Figure:
+    """Draw the panels with axes ``tall`` inches high."""
     wide = width / len(grid[0])
-    tall = float(np.clip(ASPECT * wide, LOWEST, TALLEST))
     ticks = FEW_TICKS if wide < SMALL_PANEL else USUAL_TICKS
     # Matplotlib warns of some fonts whose formulas are not drawn here.
     with mpl.rc_context({"font.family": letters.families, "axes.formatter.use_mathtext": True}):
