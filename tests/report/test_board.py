@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from boards import MINE, TINY
+from psconrl.cli.render import show_table
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment import board_protocol
 from psconrl.experiment.board_protocol import board_plays, find_entry, protocol_digest, tuning_plays
@@ -423,3 +424,12 @@ def test_a_value_that_an_agent_refuses_is_an_error_not_an_environment_left_out(t
     with pytest.raises(ConfigError, match=r"'development chain', Mine, mixed least=2: ValueError: one constraint only"):
         tuning_plays(find_entry("picky.py"), "least", [0.5, 2], quick=True)
     assert board_protocol.MOST_VALUES == 8
+
+
+def test_tables_in_a_file_have_whole_headers_and_names(capsys):
+    header = [f"a heading that is long {k}" for k in range(12)]
+    show_table({"title": "Wide", "note": "a note", "header": header, "rows": [["Triple-QA, tuned and separate"] * 12]})
+    lines = capsys.readouterr().out.splitlines()
+    assert all(text in lines[2] for text in header)
+    assert lines[4].count("Triple-QA, tuned and separate") == 12
+    assert max(map(len, lines)) < 500  # as wide as the table

@@ -36,6 +36,17 @@ def test_every_pair_of_agents_differs_in_dash_or_marker():
     assert len({(look.dash, look.marker) for look in looks}) == len(looks) == len(LOOKS) + 30
 
 
+@pytest.mark.parametrize("name", ["paper", "leaderboard"])
+def test_markers_differ_among_the_first_eight_agents_of_an_experiment(name):
+    """In greyscale and in the width of a column, dashes are harder to see than markers."""
+    shown = {}
+    for job in shipped_spec(name).jobs():
+        shown.setdefault(job.experiment, {})[job.label] = None
+    for labels in shown.values():
+        markers = [LOOKS[label].marker for label in [*labels][:8] if label in LOOKS and LOOKS[label].marker]
+        assert len(set(markers)) == len(markers), labels
+
+
 def test_many_unknown_agents_have_distinct_styles():
     """In colour and dash: the page has no markers."""
     assert len({(look.colour, look.dash) for look in looks_of(f"agent {k}" for k in range(25)).values()}) == 25

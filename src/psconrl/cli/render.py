@@ -26,6 +26,7 @@ from psconrl.planning.proof import Status
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state is not shown
 MAX_ROWS = 40  # of a policy table
+WIDE_TABLE = 1_000  # characters in a line of a report that is written to a file, at most
 FEW_NAMES = 5  # of states in a line
 SHOWN_BITS = 64  # of a numerator or denominator
 LONG_SETTLING = 1e5  # rounds to settle from which on a warning is shown
@@ -39,10 +40,10 @@ class _SafeConsole(Console):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
 
-def console(stderr: bool = False) -> Console:
-    """Return the console to print to; wide enough for tables if the output is not a terminal."""
+def console(stderr: bool = False, width: int = 120) -> Console:
+    """Return the console to print to; ``width``: characters in a line if the output is not a terminal."""
     out = _SafeConsole(highlight=False, stderr=stderr)
-    return out if out.is_terminal or stderr else _SafeConsole(highlight=False, width=120)
+    return out if out.is_terminal or stderr else _SafeConsole(highlight=False, width=width)
 
 
 def number(x: float) -> str:
@@ -100,12 +101,12 @@ def rational(x: Fraction) -> str:
 
 
 def show_table(found: Mapping[str, Any]) -> None:
-    """Print a table of a report: title, note, header, rows."""
+    """Print a table of a report: title, note, header, rows. A file has its lines in full length."""
     table = Table(*found["header"], title=found["title"], caption=found["note"])
     table.title_justify = table.caption_justify = "left"
     for row in found["rows"]:
         table.add_row(*map(str, row))
-    console().print(table)
+    console(width=WIDE_TABLE).print(table)
 
 
 def limit_text(names: Names, i: int, threshold: float) -> str:

@@ -45,7 +45,7 @@ FITTING_TITLES = 0.85  # share of the titles of the legend that its columns are 
 SMALL_PANEL = 2.2  # inches
 FEW_TICKS, USUAL_TICKS = 3, 5  # intervals between ticks at most, in small panels and in others
 ADJUSTMENTS = 3  # of the height of a figure
-LOWEST_AXES = 0.4  # inches, in a figure of a given height
+LOWEST_AXES = 0.6  # inches, in a figure of a given height
 
 
 @dataclass(frozen=True)

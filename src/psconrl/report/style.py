@@ -1,7 +1,8 @@
 """Colours, dashes and markers of agents, in figures and on the page.
 
 Colours are Okabe and Ito's colour-blind safe palette, with the yellow darkened and a brown added. Any two agents differ
-in dash or marker, so that they differ in greyscale. Dashes also distinguish agents of similar colours: two blues never
+in dash or marker, so that they differ in greyscale. The first agents of the paper's environments and of the leaderboard
+have different markers, as far as they have any. Dashes also distinguish agents of similar colours: two blues never
 have the same dash. An agent of the library looks the same in every figure. The page, whose curves can be picked out
 with the mouse, has no markers.
 """
@@ -62,7 +63,7 @@ LOOKS = {
     "uc-curl": Look(ORANGE, LONG_SHORT, "v"),
     "c-ucrl": Look(BLACK, LONG),
     "safe": Look(SKY, LONG_SHORT, "D"),
-    "ucrl-cmdp": Look(GREY, SHORT, "D"),
+    "ucrl-cmdp": Look(GREY, SHORT, "s"),
     "fha": Look(OLIVE, LONG_SHORT, "*"),
     "span-fha": Look(OLIVE, SOLID, "s"),
     "sa-cvi-ucb": Look(GREEN, SOLID, "^"),
