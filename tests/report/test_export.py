@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -99,6 +100,53 @@ def test_a_run_has_its_settings_and_what_made_it(path, tmp_path):
     assert float(first["range_price_1"]) > 0
     assert float(first["final_score"]) >= float(first["final_regret"])
     assert not [key for key in first if key.startswith("_")]
+
+
+OWN = """
+import numpy as np
+import psconrl
+
+
+class Patient:
+    def __init__(self, n_states, n_actions, thresholds, margin=1.5, depth=None, seed=None):
+        self.policy = np.full((n_states, n_actions), 1 / n_actions)
+
+    def begin(self, state):
+        return psconrl.Episode(self.policy, max_steps=50)
+
+    def end(self, record):
+        pass
+"""
+
+
+def test_options_at_their_defaults_have_their_values(tmp_path, monkeypatch):
+    module = f"exported_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{module}.py").write_text(OWN)
+    monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])
+    agents = {
+        "own": ({"agent": f"{module}:Patient"}, "1.5", "", ""),
+        "mine": ({"agent": f"{module}:Patient", "options": {"margin": 3.0, "depth": 2}}, "3.0", "2", ""),
+        "psconrl-paper": ({}, "", "", "0.1"),
+        "broad": ({"agent": "psconrl-paper", "options": {"prior": 0.5}}, "", "", "0.5"),
+        "other": ({"agent": "psconrl-paper", "options": {"schedule": "doubling"}}, "", "", ""),  # names a part
+        "helped": ({"agent": "psconrl-paper", "support": True}, "", "", ""),  # prior knowledge chooses parts
+    }
+    lines = ["replicates = 1", "[experiments.counterexample]", "horizon = 20", "checkpoints = 2"]
+    for name, (table, *_) in agents.items():
+        options = ", ".join(f"{key} = {json.dumps(value)}" for key, value in table.pop("options", {}).items())
+        lines += [f"[agents.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
+        lines += [f"options = {{ {options} }}"] if options else []
+    outcome = run_sweep(parse_spec("\n".join(lines)).jobs(), tmp_path / "d.db", executor=AtOnce())
+    assert outcome.failed == 0
+    runs, _, _ = exported(tmp_path / "d.db", tmp_path / "out")
+    columns = ("option.margin", "option.depth", "option.prior")
+    assert {run["label"]: tuple(run[name] for name in columns) for run in runs} == {
+        name: tuple(values) for name, (_, *values) in agents.items()
+    }
+    schedules = {run["label"]: run["option.schedule"] for run in runs}
+    assert (schedules["psconrl-paper"], schedules["other"], schedules["broad"]) == ("ouyang", "doubling", "")
+    assert "option.cost_weight" not in runs[0]  # which no run sets
+    sys.modules.pop(module)
 
 
 def test_final_values_are_those_of_the_metrics(path, tmp_path):

@@ -14,6 +14,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.checks import check_jobs
+from psconrl.experiment.default_options import defaults_noted
 from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure, model_of
@@ -87,7 +88,7 @@ def run_sweep(
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
         titles = {f"{TITLES}{name}": own_titles([j for j in jobs if j.experiment == name]) for name in names}
         noted = {key: json.dumps(value) for key, value in (orders | planned | titles).items()}
-        store.note({"title": named} | noted | notes_of(jobs))
+        store.note({"title": named} | noted | notes_of(jobs) | defaults_noted(jobs))
         outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)

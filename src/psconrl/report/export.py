@@ -12,6 +12,7 @@ import numpy as np
 
 from psconrl.errors import ConfigError, StoreError
 from psconrl.escaping import csv_cell, quoted
+from psconrl.experiment.default_options import options_left_out
 from psconrl.experiment.provenance import PROVENANCE
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
@@ -88,7 +89,11 @@ def _runs(store: Store, experiments: Mapping[str, Experiment], stale: bool) -> l
         row |= _costs(known, thresholds, optimum)
         row |= {name: _plain(record.get(name)) for name in OF_RECORD} | {"hash": key, "error": error}
         targets = [optimum[0] if optimum else None, *thresholds]
-        rows.append(row | {"_targets": targets, "_probe": job.get("probe")})
+        usual = {f"option.{name}": value for name, value in options_left_out(store, job, record.get("code")).items()}
+        rows.append(row | {"_targets": targets, "_probe": job.get("probe"), "_usual": usual})
+    set_by_some = {name for row in rows for name in row if name.startswith("option.")}
+    for row in rows:
+        row |= {name: value for name, value in row["_usual"].items() if name in set_by_some and name not in row}
     final = _final_values(experiments.values())
     names = list(dict.fromkeys(name for values in final.values() for name in values))
     for row in rows:
