@@ -14,7 +14,7 @@ from psconrl.learning.registry import TABLE
 from sweeps import AtOnce
 
 ROOT = Path(__file__).parents[2]
-NEEDED = {"article": ("journal",), "inproceedings": ("booktitle",), "misc": (), "software": ("version",)}
+NEEDED = {"article": ("journal",), "inproceedings": ("booktitle",), "misc": (), "software": ("version", "year")}
 
 
 def test_every_agent_has_an_entry_and_every_entry_an_agent():
@@ -44,6 +44,7 @@ def test_the_entry_of_the_library_is_that_of_the_citation_file():
     assert f'title: "{_plain(entry["title"])}"' in cff
     assert f"version: {entry['version']}\nlicense: {entry['license']}" in cff
     assert entry["version"] == psconrl.__version__
+    assert f"(c) {entry['year']} The psconrl developers" in (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert f'title: "{paper["title"]}"' in cff
     assert f'collection-title: "{paper["booktitle"]}"' in cff
     names = re.findall(r"family-names: (\w+)\n\s+given-names: (\w+)", cff)

@@ -23,7 +23,7 @@ from psconrl.experiment.provenance import (
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
-from psconrl.experiment.versions import versions
+from psconrl.experiment.versions import git_commit, versions
 from psconrl.report.curves import read_experiments
 from sweeps import AtOnce, changed_unnoticed
 
@@ -145,6 +145,10 @@ def test_spec_code_and_model_are_written_back_and_make_the_same_runs(swept, fold
     pinned = (place / "constraints.txt").read_text().splitlines()
     assert pinned[0] == f"# Python {'.'.join(map(str, sys.version_info[:3]))}"
     assert f"numpy=={versions()['numpy']}" in pinned
+    assert pinned[1] == f"psconrl=={versions()['psconrl']}"
+    assert pinned[2].startswith("# psconrl: ")
+    assert pinned[2].endswith(f"hash of its code {versions()['code']}")
+    assert git_commit().removesuffix("+") in pinned[2]
     for name in (module.removesuffix(".py"), "helper", f"metric_of_{module.removesuffix('.py')}", "numbers_of_it"):
         sys.modules.pop(name)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if not path.startswith(str(folder))])

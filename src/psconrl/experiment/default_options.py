@@ -33,7 +33,7 @@ def default_options(agent: str) -> dict[str, dict[str, Any]]:
     """Return the default options of an agent: of its constructor, and of its parts, as a spec may name them.
 
     >>> default_options("psconrl-paper")["parts"]["schedule"]
-    'paper'
+    'ouyang'
     """
     recipe = RECIPES.get(agent)
     parameters: Iterable[inspect.Parameter] = ()

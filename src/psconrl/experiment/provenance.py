@@ -198,11 +198,21 @@ def _write(content: bytes, f: IO[bytes]) -> None:
 
 
 def _constraints(found: Mapping[str, str]) -> str:
-    """Return the versions of the packages for ``pip install --constraint``."""
+    """Return the versions of the packages for ``pip install --constraint``, with the commit of psconrl as a comment.
+
+    >>> print(_constraints({"python": "3.12.1", "psconrl": "0.1.0", "commit": "0a8a27a07f3e+", "code": "5be1"}), end="")
+    # Python 3.12.1
+    psconrl==0.1.0
+    # psconrl: commit 0a8a27a07f3e with changes; hash of its code 5be1
+    """
     lines = [f"# Python {found.get('python', 'unknown')}"]
     for name in PINNED:
         if name in found:
             lines.append(f"{name}=={found[name]}" if ", " not in found[name] else f"# {name}: {found[name]}")
+        if name == "psconrl":  # many commits have the same version
+            commits = ", ".join(each.replace("+", " with changes") for each in found.get("commit", "").split(", "))
+            known = [f"commit {commits}"] * bool(commits) + [f"hash of its code {found['code']}"] * ("code" in found)
+            lines += [f"# psconrl: {'; '.join(known)}"] * bool(known)
     return "\n".join(lines) + "\n"
 
 
