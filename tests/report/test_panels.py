@@ -24,6 +24,7 @@ from psconrl.report.typeface import LEAST_SIZE, MOST_SIZE, Typeface, typeface_fo
 
 ROUNDS = np.linspace(100, 10_000, 40).round().astype(int)
 RUNS = 3
+T_OF_THREE = 4.302652729911275 / np.sqrt(3)  # half an interval, in standard deviations of three runs
 
 
 def agent(label, regret, violation, optimum=0.5):
@@ -227,7 +228,7 @@ def spread(label, ends):
 
 
 def test_the_axes_reach_as_far_as_bands_up_to_four_times_the_median_curve():
-    half = 4.302652729911275 * 30.0 / np.sqrt(3)  # Student's t with two degrees of freedom, times the standard error
+    half = 30.0 * T_OF_THREE
     wide = spread("wide", (70.0, 100.0, 130.0))
     (axes,) = drawn([experiment("a", wide, spread("near", (80.0, 80.0, 80.0)))], ["regret"]).axes
     np.testing.assert_allclose(axes.get_ylim(), [-0.05 * (100 + half), 1.05 * (100 + half)])
@@ -249,7 +250,7 @@ def test_a_band_below_a_logarithmic_axis_is_noted():
     wider = spread("wider", (100.0, 600.0, 1100.0))
     wider = replace(wider, cumulative=wider.cumulative + np.array([200.0, 0.0]))
     (axes,) = drawn([experiment("a", wide, wider)], ["regret"], log="y").axes
-    low, high = (wider.regret.mean(axis=0) + sign * 4.302652729911275 * wider.regret.std(axis=0, ddof=1) / np.sqrt(3)
+    low, high = (wider.regret.mean(axis=0) + sign * T_OF_THREE * wider.regret.std(axis=0, ddof=1)
                  for sign in (-1, 1))  # fmt: skip
     least = wide.regret.mean(axis=0).min()
     assert low.min() < 0
@@ -383,6 +384,15 @@ def test_values_that_are_words_stand_side_by_side_and_zero_has_a_place():
     zero = grid_over([grid(0, 0.01, 0.1, 1.0)], "share")
     (axes,) = panel_figure(zero.experiments, zero.rows(measures(zero.experiments, ["regret"])), Print(3.25)).axes
     assert axes.get_xscale() == "symlog"
+    ours, level = axes.lines[:2]
+    np.testing.assert_array_equal(ours.get_xdata(), [0.0, np.nan, 0.01, 0.1, 1.0])  # zero is not joined with the next
+    assert np.isnan(ours.get_ydata()).tolist() == [False, True, False, False, False]
+    np.testing.assert_array_equal(level.get_xdata(), [0.0, 1.0])
+    alone = [part.get_segments() for part in axes.collections if hasattr(part, "get_segments")]
+    np.testing.assert_allclose(alone, [[[[0.0, 10.5 - 0.5 * T_OF_THREE], [0.0, 10.5 + 0.5 * T_OF_THREE]]]])
+    few = grid_over([grid(0, 1, 2)], "share")  # linear
+    (axes,) = panel_figure(few.experiments, few.rows(measures(few.experiments, ["regret"])), Print(3.25)).axes
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), [0.0, 1.0, 2.0])
 
 
 def test_an_option_that_no_grid_has_is_named():

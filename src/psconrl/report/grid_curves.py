@@ -76,7 +76,9 @@ class Grid:
                 points = [p for p in self.points[experiment.name, label] if measure.known_of(p.experiment, p.curves)]
                 if points:
                     x, estimate = self._line(measure, points)
-                    found.append(PlottedCurve(c.title, c.look, x, estimate, every_point=True))
+                    found.append(
+                        PlottedCurve(c.title, c.look, x, estimate, every_point=True, level=points[0].value is None)
+                    )
             return found
 
         return curves_of

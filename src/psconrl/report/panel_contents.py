@@ -26,6 +26,20 @@ class PlottedCurve(NamedTuple):
     x: Floats
     estimate: MeanInterval
     every_point: bool = False  # mark every point, not only some
+    level: bool = False  # the same at all values of an option
+
+    def parted(self) -> tuple[Floats, MeanInterval]:
+        """Return the places and the estimates with nan before the first positive place, for axes without a true zero.
+
+        A level line is whole.
+        """
+        k = int(np.searchsorted(self.x, 0.0, side="right"))
+        if self.level or k in (0, self.x.size):
+            return self.x, self.estimate
+        mean, low, high = (
+            np.insert(each, k, np.nan) for each in (self.estimate.mean, self.estimate.low, self.estimate.high)
+        )
+        return np.insert(self.x, k, np.nan), MeanInterval(mean, low, high)
 
 
 @dataclass(frozen=True)

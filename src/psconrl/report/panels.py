@@ -32,7 +32,7 @@ from psconrl.report.unfinished import unfinished_in_words
 
 NARROWEST = 0.18  # inches for every point of the font, of a panel: with less, experiments are placed below one another
 ASPECT, LOWEST, TALLEST = 0.6, 1.02, 2.4  # height of the axes: by the width of a panel, then in inches
-LINE_WIDTH = 1.3  # points
+LINE_WIDTH, ALONE_WIDTH = 1.3, 6.0  # points, of a curve and of the interval of a point that is not joined
 MARKED_EVERY = 0.17  # of the diagonal of the axes, between two markers of a curve
 TITLE_PAD = 6.0  # points between the title of a panel and what is below it
 NOTE_PAD = 5.0  # points between the axes and the notes above them, with space for the triangles
@@ -196,11 +196,11 @@ def _draw(axes: Axes, panel: _Panel, form: Print, letters: Typeface, tall: float
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_color(FRAME_GREY)
         return _Drawn(axes, panel, [missing], [], empty=True)
+    set_scales(axes, curves, form.log)
     means = [band(axes, curve, k) for k, curve in enumerate(curves)]
     cut: list[CutCurve] = []
     if row.clip:
         axes.axhline(0.0, color=GREY, lw=0.7)
-    set_scales(axes, curves, form.log)
     reach = row.reach
     if reach is None and row.clip and "y" not in form.log:
         low, high = reach_of(means, (end for c in curves for end in (c.estimate.low, c.estimate.high)))
@@ -227,13 +227,20 @@ def _draw(axes: Axes, panel: _Panel, form: Print, letters: Typeface, tall: float
 
 
 def band(axes: Axes, curve: PlottedCurve, k: int = 0) -> Floats:
-    """Draw the k-th curve of some axes, a mean with its band, and return the mean."""
-    estimate, look = curve.estimate, curve.look
+    """Draw the k-th curve of some axes, a mean with its band, and return the mean.
+
+    Over the values of an option on a logarithmic axis, zero has no true place: it is not joined with the next value.
+    """
+    look = curve.look
+    parted = curve.every_point and axes.get_xscale() == "symlog"
+    x, estimate = curve.parted() if parted else (curve.x, curve.estimate)
     every = None if curve.every_point else ((0.03 * (1 + k % 5)), MARKED_EVERY)
     style = look.marked_line | ({"marker": look.marker or "."} if curve.every_point else {})
-    axes.plot(curve.x, estimate.mean, lw=LINE_WIDTH, label=plain(curve.title), markevery=every, **style)
-    axes.fill_between(curve.x, estimate.low, estimate.high, color=look.colour, alpha=0.18, lw=0)
-    return estimate.mean
+    axes.plot(x, estimate.mean, lw=LINE_WIDTH, label=plain(curve.title), markevery=every, **style)
+    axes.fill_between(x, estimate.low, estimate.high, color=look.colour, alpha=0.18, lw=0)
+    if x.size > 1 and np.isnan(x[1]):  # a point alone has no band
+        axes.vlines(x[0], estimate.low[0], estimate.high[0], color=look.colour, alpha=0.18, lw=ALONE_WIDTH)
+    return curve.estimate.mean
 
 
 def _write_above(together: Sequence[_Drawn], letters: Typeface) -> None:
