@@ -21,6 +21,7 @@ from psconrl.agents import (
     Steady,
 )
 from psconrl.errors import AgentError
+from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.model.transition import DenseTransition, SparseTransition
 
@@ -230,3 +231,21 @@ def test_two_episodes_of_the_root_at_most_between_square_numbers():
         t += max(1, ceil(sqrt(t)))
         count += 1
         assert count <= 2 * sqrt(t)
+
+
+def test_a_sample_with_states_out_of_reach_and_several_costs_is_planned_on_the_rest():
+    """State 1 cannot be reached from 0 and 2, between which both actions move; the second saves 1 and costs 1."""
+    table = np.array([[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0.0]])
+    costs = np.array([[[1.0, 0.0], [9.0, 9.0], [1.0, 0.0]], [[0.0, 1.0], [9.0, 9.0], [0.0, 1.0]]])
+    found = EpisodePlanner(3, 2).optimal(DenseTransition(table), costs, np.array([0.25]), 0)
+    assert found.value == pytest.approx(0.75)
+    assert found.prices == pytest.approx([1.0])
+    np.testing.assert_array_equal(found.policy[1], [0.5, 0.5])
+
+
+def test_the_machine_is_learned_for_ever_although_samples_have_states_out_of_reach():
+    machine = psconrl.load("machine")
+    agent = PSConRL(
+        machine.n_states, machine.n_actions, machine.thresholds, machine.costs, planning_horizon=Endless(), seed=0
+    )
+    assert psconrl.simulate(machine, agent, 1000, seed=0).cumulative.shape[1] == 2

@@ -32,6 +32,7 @@ class Problem(NamedTuple):
         cls, transition: Transition, costs: Floats, thresholds: Floats, available: Bools, scaling: Scaling | None = None
     ) -> "Problem":
         """Scale costs (m+1, S, A) and thresholds (m,) in the user's units; by default on their own scale."""
+        costs = np.ascontiguousarray(costs)  # those of a part of the states, costs[:, states], are not
         scaling = scaling or Scaling.of(costs, thresholds, available)
         return cls(transition, *scaling.apply(costs, thresholds, available), available, scaling)
 
