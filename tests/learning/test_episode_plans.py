@@ -7,9 +7,11 @@ import pytest
 
 import psconrl
 from psconrl import CMDP, Episode, LabelledAgent, PSConRL, load_agent
-from psconrl.agents import EpisodePlan
+from psconrl.agents import Endless, EpisodePlan
 from psconrl.errors import AgentError
+from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.registry import make_agent
+from psconrl.model.transition import DenseTransition
 from psconrl.planning.optimism.average import plan_in_box
 
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
@@ -39,6 +41,56 @@ def test_the_plan_of_an_event_is_the_optimum_of_its_model():
             assert best.value == pytest.approx(event.value, abs=1e-6)
             np.testing.assert_allclose(event.plan.prices, best.multipliers, atol=1e-6)
             np.testing.assert_array_equal(event.plan.policy, event.policy)
+
+
+@pytest.mark.parametrize("horizon", [None, Endless()], ids=["proportional", "endless"])
+@pytest.mark.parametrize(("name", "rounds"), [("machine", 500), ("counterexample", 200), ("marsrover-4x4", 500)])
+def test_the_stored_plan_is_the_optimum_of_the_stored_model(name, rounds, horizon):
+    """Whatever was left out of the sample, and for whatever horizon; a commitment plays another policy."""
+    model = psconrl.load(name)
+    agent = PSConRL(*model.costs.shape[1:], model.thresholds, model.costs, planning_horizon=horizon, seed=1)
+    events = []
+    agent.watch(events.append)
+    psconrl.simulate(model, agent, rounds, seed=1)
+    if name == "counterexample":  # infeasible samples
+        assert {"explore", "least excess"} & {event.kind for event in events}
+    for event in events:
+        plan = event.plan
+        best = psconrl.plan(plan.cmdp())
+        assert bool(best.infeasibility) == (plan.prices is None) == (plan.policy is None)
+        if plan.prices is not None:
+            assert best.costs[0] == pytest.approx(event.value, abs=1e-6)
+            np.testing.assert_allclose(best.multipliers, plan.prices, atol=1e-6)
+            found = psconrl.evaluate(plan.cmdp(), plan.policy).costs
+            assert found[0] == pytest.approx(event.value, abs=1e-6)
+            assert (found[1:] <= plan.targets + 1e-6).all()
+            committed = (event.policy != plan.policy).any()
+            assert not committed or (event.policy.max(axis=1) == 1.0).all()
+
+
+def test_a_plan_knows_the_state_that_it_was_made_for():
+    agent = make_agent("psconrl-paper", 16, 4, [0.02], ROVER.costs, seed=2)
+    starts = []
+    begin = agent.begin
+    agent.begin = lambda state: starts.append(state) or begin(state)
+    events = events_of(agent)
+    assert [event.plan.state for event in events] == starts
+    assert len(set(starts)) > 2
+    last = events[-1].plan
+    np.testing.assert_array_equal(last.cmdp().initial, np.eye(16)[starts[-1]])
+    np.testing.assert_array_equal(last.cmdp(5).initial, np.eye(16)[5])
+    assert last.sampled is agent.sampled
+
+
+def test_the_model_of_a_plan_lacks_moves_that_were_left_out(monkeypatch):
+    """State 2 cannot be reached; from 0 one gets to 1, and back, once in 1e13 rounds. The fast method fails."""
+    monkeypatch.setattr(EpisodePlanner, "_solved", lambda self, problem: None)
+    rare = 1e-13
+    table = np.array([[1 - rare, rare, 0], [rare, 1 - rare, 0], [0, 0, 1.0]])
+    costs = np.array([[[1.0], [0.0], [0.0]], [[0.0], [1.0], [0.0]]])
+    found = EpisodePlanner(3, 1).optimal(DenseTransition(table), costs, np.array([0.75]), 0)
+    assert found.value == 1.0
+    np.testing.assert_array_equal(found.model.toarray(), np.eye(3))
 
 
 def test_targets_of_a_ledger_and_doubts_are_known():

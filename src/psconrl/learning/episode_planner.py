@@ -65,6 +65,7 @@ class Choice(NamedTuple):
     policy: Floats  # (S, A)
     value: float
     prices: Floats  # (m,), shadow prices of the constraints, in units of the objective
+    model: Transition  # the planned model
     columns: MixedPolicies | None = None
 
 
@@ -123,7 +124,7 @@ class EpisodePlanner:
         self.weights = found.weights
         shift, scale = problem.scaling
         value = float(shift[0] + scale[0] * found.value)
-        return Choice(found.policy, value, prices_of(found, problem), MixedPolicies.of(found, problem))
+        return Choice(found.policy, value, prices_of(found, problem), P, MixedPolicies.of(found, problem))
 
     def least_excess(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice:
         """Return the policy whose largest excess over the thresholds is least, for infeasible models.
@@ -137,7 +138,7 @@ class EpisodePlanner:
         if not found.settled_within(EPISODE_TOL):
             raise SolverError(f"the least excess of a sampled model could not be settled (gap {found.gap:.1e})")
         shift, scale = problem.scaling
-        return Choice(found.policy, float(shift[0] + scale[0] * found.value), np.zeros(thresholds.size))
+        return Choice(found.policy, float(shift[0] + scale[0] * found.value), np.zeros(thresholds.size), P)
 
     def _solved(self, problem: Problem) -> Solution | None:
         """Return the solution if its gap is closed, else None."""
@@ -216,16 +217,18 @@ class EpisodePlanner:
         # From scratch each time: the reachable set may change, and a saved agent must continue bit for bit.
         part = EpisodePlanner(states.size, A)
         here = int(np.searchsorted(states, state))
-        choice = part.optimal(P.restrict(states), costs[:, states], thresholds, here)
+        inside = P.restrict(states)
+        choice = part.optimal(inside, costs[:, states], thresholds, here)
         if choice is None:
             return None
+        model = P if choice.model is inside else P.without(UNLIKELY)
         policy = uniform_policy(S, A)
         policy[states] = choice.policy
         columns = choice.columns
         if columns is not None:
             whole = tuple(_put(np.zeros(S, dtype=np.int64), states, part) for part in columns.policies)
             columns = columns._replace(policies=whole)
-        return Choice(policy, choice.value, choice.prices, columns)
+        return Choice(policy, choice.value, choice.prices, model, columns)
 
     def _from_general_planner(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """Plan from the present state by the general planner: samples of very small priors can be multichain."""
@@ -239,7 +242,7 @@ class EpisodePlanner:
         if not near or (result.policy_certificate.excess > allowed[1:]).any():
             raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
         value = float(result.policy_certificate.upper)
-        return Choice(result.policy, value, result.multipliers, MixedPolicies.of_plan(result, costs))
+        return Choice(result.policy, value, result.multipliers, sample.transition, MixedPolicies.of_plan(result, costs))
 
 
 def _put(whole: Ints, places: Ints, values: Ints) -> Ints:

@@ -29,5 +29,5 @@ class LagrangianSampler(Sampler):
                 f"{self.name}: a multiplier of {self.multipliers.max():.3g} is too large to plan with (priced costs "
                 f"must be at most {LARGEST_COST:g}); take a smaller rate, or larger units of the costs"
             )
-        basis = EpisodePlan(P, costs, self.thresholds, self.multipliers.copy())
+        basis = EpisodePlan(P, costs, self.thresholds, self.multipliers.copy(), sampled=P)
         return self._minimising(P, lagrangian, state, "lagrangian", basis, constant)

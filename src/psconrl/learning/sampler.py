@@ -234,7 +234,7 @@ class Sampler(SystemAgent):
         if choice is None:
             uniform = Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
             return replace(uniform, plan=basis)
-        basis = replace(basis, policy=choice.policy)
+        basis = replace(basis, model=choice.model, policy=choice.policy)
         return Episode(choice.policy, max_steps, caps, kind, choice.value - constant, basis)
 
     def end(self, record: Record) -> None:

@@ -140,20 +140,24 @@ class PSConRL(Sampler):
         P = self._draw(doubted)
         costs = self._episode_costs(in_doubt=doubted is not None and not doubted.most_visits)
         max_steps, caps = self.schedule.caps(self.counts)
+        likely = P if doubted else self.belief.expected_within(P, self.counts, state, self._steps(max_steps))
+        probabilities = self._probabilities()
         try:
-            likely = P if doubted else self.belief.expected_within(P, self.counts, state, self._steps(max_steps))
-            planned = self._optimal(likely, costs, state)
+            planned = self._optimal(likely, costs, state, probabilities)
             if self.doubt is not None and doubted is None:
                 self._refer(self.doubt, planned, costs)
             if planned is not None:
                 kind, choice, targets = planned
                 policy = self._committed(likely, costs, state, choice, max_steps)
-                basis = EpisodePlan(P, costs, targets, choice.prices, choice.policy, self.sampled_in_doubt)
+                basis = EpisodePlan(
+                    choice.model, costs, targets, choice.prices, choice.policy, self.sampled_in_doubt, P
+                )
                 return Episode(policy, max_steps, caps, kind, choice.value, basis)
             instead = self.fallback.infeasible(self._sample(P, costs, state))
         except SolverError:  # the sample cannot be solved in floating point
             instead = self.fallback.unsettled(self._sample(P, costs, state))
-        basis = EpisodePlan(P, costs, self.thresholds, in_doubt=self.sampled_in_doubt)
+        model = self._ahead(likely, state, probabilities[-1])
+        basis = EpisodePlan(model, costs, self.thresholds, in_doubt=self.sampled_in_doubt, sampled=P)
         return Episode(instead.policy, max_steps, caps, instead.kind, instead.value, basis)
 
     def _refer(self, doubt: Doubt, planned: Planned | None, costs: Floats) -> None:
@@ -170,9 +174,11 @@ class PSConRL(Sampler):
             value = averages[0] + dot(choice.prices, averages[1:] - self.thresholds)
         doubt.refer(float(value), choice.prices, costs, self.thresholds)
 
-    def _optimal(self, P: Transition, costs: Floats, state: int) -> Planned | None:
-        """Return the optimal plan for the ledger's targets, or else for the thresholds; None if both are infeasible."""
-        probabilities = self._probabilities()
+    def _optimal(self, P: Transition, costs: Floats, state: int, probabilities: list[float]) -> Planned | None:
+        """Return the optimal plan for the ledger's targets, or else for the thresholds; None if both are infeasible.
+
+        ``probabilities``: of a restart, those to try for the thresholds.
+        """
         ahead = self._ahead(P, state, probabilities[0])
         if self.ledger is not None:
             for targets in self.ledger.targets(self.thresholds, self.rounds):

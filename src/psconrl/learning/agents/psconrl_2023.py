@@ -75,13 +75,13 @@ class PSConRL2023(Sampler):
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy, uniform where that policy has no long-run frequency."""
         P, costs = self._draw(), self._episode_costs()
-        basis = EpisodePlan(P, costs, self.thresholds)
+        basis = EpisodePlan(P, costs, self.thresholds, sampled=P)
         max_steps, caps = self.schedule.caps(self.counts)
         kind = "uniform"
         try:
             choice = self.planner.optimal(P, costs, self.thresholds, state)
             if choice is not None:
-                basis = replace(basis, prices=choice.prices, policy=choice.policy)
+                basis = replace(basis, model=choice.model, prices=choice.prices, policy=choice.policy)
                 policy = uniform_where_absent(P, choice.policy)
                 return Episode(policy, max_steps, caps, value=choice.value, plan=basis)
         except SolverError:  # the sample cannot be solved in floating point

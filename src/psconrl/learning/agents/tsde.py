@@ -46,4 +46,4 @@ class TSDE(Sampler):
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy for the objective alone."""
         P, costs = self._draw(), self._episode_costs()
-        return self._minimising(P, costs[:1], state, "unconstrained", EpisodePlan(P, costs))
+        return self._minimising(P, costs[:1], state, "unconstrained", EpisodePlan(P, costs, sampled=P))

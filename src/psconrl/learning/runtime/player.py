@@ -5,6 +5,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -185,7 +186,11 @@ class Player(Notices, ABC):
     def _planned(self, state: int) -> Episode:
         """Return the episode of ``begin`` in the form that compiled loops need."""
         episode = self.begin(state)
-        return episode if self._trusted else checked_episode(episode, self.n_states, self.n_actions)
+        if not self._trusted:
+            episode = checked_episode(episode, self.n_states, self.n_actions)
+        if episode.plan is not None and episode.plan.state is None:
+            episode = replace(episode, plan=replace(episode.plan, state=int(state)))
+        return episode
 
     def _set_out(self, episode: Episode, planning_time: float = 0.0, interim: bool = False) -> Play:
         self.episodes += 1
