@@ -15,6 +15,7 @@ import pytest
 import psconrl
 from psconrl import named_code
 from psconrl.cli import main
+from psconrl.cli.experiments import print_outcome
 from psconrl.errors import ConfigError, ModelError, PsconrlError
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
@@ -281,6 +282,61 @@ horizon = 50
     assert all(job.code for job in jobs if job.experiment == "c")
     outcome = run_sweep(jobs, here / "r.db", workers=1)
     assert (outcome.done, outcome.errors) == (8, [])
+
+
+PAYING = '''
+import gymnasium
+import psconrl
+from gymnasium import spaces
+
+class Paying(gymnasium.Env):
+    """One state, two actions; the second one pays 1."""
+
+    observation_space, action_space = spaces.Discrete(1), spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, float(action), False, False, {"cost": [0.0]}
+
+def pays():
+    return psconrl.continuing(Paying(), limits={"work": 0.5})
+'''
+
+
+def test_a_sweep_says_once_which_agents_learn_nothing(tmp_path, monkeypatch, capsys):
+    """Also when it is repeated; runs without advice have no entry, as those of earlier versions."""
+    (tmp_path / "paying_env.py").write_text(PAYING)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    text = """
+[experiments.pays]
+env = "paying_env.py:pays"
+agents = ["psconrl-published", "triple-qa", "psconrl"]
+horizon = 100
+replicates = 2
+[experiments.counterexample]
+agents = ["psconrl"]
+horizon = 100
+replicates = 2
+"""
+    for done in (8, 0):
+        outcome = run_sweep(parse_spec(text, folder=tmp_path).jobs(), tmp_path / "r.db", executor=AtOnce())
+        assert outcome.errors == []
+        assert outcome.done == done
+        first, second = outcome.advice
+        assert "'psconrl-published' takes actions that were never tried to pay 0" in first
+        assert "Triple-QA learns nothing" in second
+        assert [dict(runs) for runs in outcome.advice.values()] == [{"psconrl-published": 2}, {"triple-qa": 2}]
+        print_outcome(outcome, "r.db")
+        said = capsys.readouterr().err.splitlines()
+        assert said == [
+            f"Advice on 2 runs (2 of psconrl-published): {first}.",
+            f"Advice on 2 runs (2 of triple-qa): {second}.",
+        ]
+    with Store(tmp_path / "r.db") as store:
+        summaries = [text for (text,) in store.query("SELECT summary FROM runs")]
+        assert sum('"advice"' in text for text in summaries) == 4
 
 
 def test_a_sweep_says_what_is_wrong_before_it_begins(folder, own):

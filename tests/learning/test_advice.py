@@ -71,7 +71,12 @@ def test_every_agent_says_that_rewards_have_no_bound(name):
     )
     agent = make_agent(name, 2, 2, [0.5], None, 0, 1000, **given)
     (line,) = advice(agent, 1000, True)
-    assert line.startswith("the objective is a reward that is learned, and nothing says how large it can be")
+    assert line.startswith("the objective is a reward that is learned, and nothing says how large it can be: ")
+    published = name in ("psconrl-published", "psconrl-published-2023", "lagrangian-published")
+    never = f"'{name}' takes actions that were never tried to pay 0, and may never try them, even in states that it"
+    assert (never in line) == published
+    assert ("a large one far away may never be looked for" in line) != published
+    assert bool(advice(agent, 10, True)) == published  # the others may learn what there is in a short run
     assert line.partition("Give ")[2].startswith(next(iter(bounds)))
     assert advice(agent, 1000, False) == []
     assert advice(make_agent(name, 2, 2, [0.5], None, 0, 1000, **given, **bounds), 1000, True) == []
@@ -92,12 +97,45 @@ def test_advice_in_ones_own_loop(reward):
         assert rounds >= 1000
 
 
+@pytest.mark.parametrize("name", ["psconrl-published", "psconrl-published-2023", "lagrangian-published"])
+@pytest.mark.parametrize("rewards", [[0.0, 1.0], [1.0, 2.0]], ids=["none-met", "met"])
+def test_an_agent_that_never_tries_an_action_says_so_in_ones_own_loop(name, rewards):
+    """Once, as soon as a reward was met; or after 100 rounds without any, since costs of 0 cannot be told from it."""
+    agent, warned_at = make_agent(name, 1, 2, [0.5], None, 0, 2000), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2000):
+            action = agent.act(0)
+            agent.observe(action, 0, [-rewards[action], 0.0])
+            warned_at += [agent.rounds] * (len(caught) - len(warned_at))
+    assert agent.counts.pairs.tolist() == [[2000 - agent.unfinished_event().length, 0]]
+    (warning,), (rounds,) = caught, warned_at
+    assert "never tried" in str(warning.message)
+    assert str(warning.message).endswith("Give optimistic_cost, minus the largest reward of a round")
+    if rewards[0]:
+        assert rounds < 10
+    else:
+        assert str(warning.message).startswith(f"the objective was 0 in all {rounds} rounds so far")
+        assert 100 <= rounds < 500
+
+
+@pytest.mark.parametrize(("costs", "tried"), [([1.0, 0.5], 2), ([1.0, 0.0, 2.0], 2), ([0.0, 0.0], 2)])
+def test_costs_are_no_reason_for_advice(costs, tried):
+    """Of positive costs, 0 is the least, and need not be searched for; with a hint there is nothing to say."""
+    given = {} if costs[0] else {"optimistic_cost": -1.0}
+    agent = make_agent("psconrl-published", 1, len(costs), [0.5], None, 0, 2000, **given)
+    for _ in range(2000):
+        action = agent.act(0)
+        agent.observe(action, 0, [costs[action], 0.0])
+    assert (agent.counts.pairs > 0).sum() == tried
+
+
 def test_triple_qa_says_that_no_estimate_can_fall():
     """At the last of F visits in a frame the bonus is kappa sqrt((chi+1) iota / (chi+F)); gains are at least 0."""
     agent = make_agent("triple-qa", 1, 2, [1.0], None, 0, 2000)
     chi, iota, frame = agent.constants.chi, agent.constants.iota, agent.frame_length
     last = np.sqrt((chi + 1.0) * iota / (chi + frame))
-    (line,) = advice(agent, 1000, False)
+    (line,) = advice(agent, 900, False)  # a run of any length
     assert f"its bonus is still {last:.3g} at the end of a frame" in line
     assert f"Lower kappa below {1.0 / last:.2g}," in line
     enough = make_agent("triple-qa", 1, 2, [1.0], None, 0, 2000, kappa=0.999 / last)

@@ -12,7 +12,10 @@ from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, 
 from psconrl.simulation.model_run import Simulation
 
 # Also on infeasible models, where no baseline has the slack that the agent "safe" is given.
-pytestmark = pytest.mark.filterwarnings("ignore:slack is too large:psconrl.errors.BaselineWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:slack is too large:psconrl.errors.BaselineWarning"),
+    pytest.mark.filterwarnings("ignore:with these constants:psconrl.errors.AdviceWarning"),  # of Triple-QA
+]
 
 T = 600
 

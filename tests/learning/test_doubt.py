@@ -263,7 +263,7 @@ def test_plans_in_doubt_count_on_what_is_doubted(doubted, counted_on):
     agent._draw = lambda doubted=None: DenseTransition(table)
     agent.doubt.begin = lambda *_, **__: doubted
     planned = []
-    agent._optimal = lambda P, costs, state: planned.append(P.toarray()[0, 2])
+    agent._optimal = lambda P, costs, state, probabilities: planned.append(P.toarray()[0, 2])
     agent.begin(0)
     assert planned == [counted_on]
 

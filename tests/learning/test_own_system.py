@@ -309,6 +309,7 @@ def test_all_ways_of_playing_tell_the_same_story():
     assert facts["compiled"] == facts["gymnasium"] == facts["own system"]
 
 
+@pytest.mark.filterwarnings("ignore:with these constants:psconrl.errors.AdviceWarning")
 @pytest.mark.part(2)
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "span-fha"])
 def test_every_agent_can_be_watched(name):

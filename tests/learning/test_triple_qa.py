@@ -132,6 +132,7 @@ def test_bad_ranges_get_one_line(ranges):
         TripleQA(2, 2, [0.5], horizon=50, ranges=ranges)
 
 
+@pytest.mark.filterwarnings("ignore:with these constants:psconrl.errors.AdviceWarning")
 def test_an_unknown_range_of_the_objective_grows_from_frame_to_frame():
     agent = TripleQA(1, 2, [0.5], horizon=50, frame=2)
     agent.observe(agent.act(0), 0, [-3.0, 0.0])

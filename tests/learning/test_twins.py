@@ -107,6 +107,7 @@ def test_a_twin_has_the_same_optimum(env, twin):
     assert judge.score(T * np.append([judge.value], model.thresholds), T) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:with these constants:psconrl.errors.AdviceWarning")
 @pytest.mark.part(16)
 @pytest.mark.parametrize("env", MODELS)
 @pytest.mark.parametrize("twin", SINGLE)
@@ -158,6 +159,7 @@ def test_a_twin_changes_no_score_beyond_noise(name, env, twin):
     assert abs(together.mean() - alone.mean()) <= margin + noise
 
 
+@pytest.mark.filterwarnings("ignore:with these constants:psconrl.errors.AdviceWarning")
 def test_triple_qa_has_no_queue_for_a_limit_that_cannot_be_exceeded():
     """The tightening of a threshold above the highest cost would fill its queue, as its hats would stop the others."""
     for together in (True, False):

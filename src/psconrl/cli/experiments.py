@@ -145,7 +145,7 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
 
 
 def print_outcome(outcome: SweepOutcome, path: str | Path) -> None:
-    """Print what was done in one line, and the runs that failed."""
+    """Print what was done in one line, the runs that failed, and, on standard error, advice on runs."""
     out = console()
     known = f", {outcome.known} were there" if outcome.known else ""
     out.print(Text(f"{outcome.done} runs done in {outcome.seconds:.1f} s{known}, {outcome.failed} failed: {path}"))
@@ -155,6 +155,10 @@ def print_outcome(outcome: SweepOutcome, path: str | Path) -> None:
         out.print(Text(f"{outcome.hidden} runs of other settings or code stay in the file, but reports omit them."))
     for line in outcome.errors[:10]:
         out.print(Text(f"  failed: {line}"))
+    for line, runs in outcome.advice.items():
+        agents = ", ".join(f"{number} of {label}" for label, number in runs.items())
+        advised = Text(f"Advice on {runs.total()} runs ({agents}): {line}.", style="yellow")
+        console(stderr=True).print(advised, soft_wrap=True)
     if outcome.interrupted:
         out.print(Text(f"Interrupted with {outcome.left} runs to go; the same command continues from here."))
 

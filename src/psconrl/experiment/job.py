@@ -25,6 +25,7 @@ from psconrl.envs.registry import open_environment, open_structure
 from psconrl.errors import ConfigError
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.experiment.versions import versions
+from psconrl.learning.advice import advice
 from psconrl.learning.registry import make_agent, with_hints
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.sampler import Sampler
@@ -38,11 +39,14 @@ from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import strong_regret, targets
 from psconrl.simulation.run import Run
 from psconrl.simulation.run_trajectory import noted_trajectory
+from psconrl.simulation.simulate import has_reward
 from psconrl.simulation.trace import Trace
 from psconrl.sizes import DIAMETER_STATES, EVALUATED_STATES
 from psconrl.systems.system import System
 
 Environment = CMDP | System | ContinuingEnv
+
+ADVICE = "advice"  # the entry of a run's summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +140,7 @@ class Result:
     strong: Floats  # (n, m+1) strong regret and violations if the policies were evaluated, or empty
     thresholds: list[float]
     optimum: list[float]  # the optimal averages (m+1,) of the model; empty if the constraints cannot be met
-    summary: dict[str, Any]  # episodes, their kinds, rounds by kind, S, A, diameter, bounds
+    summary: dict[str, Any]  # episodes, their kinds, rounds by kind, S, A, diameter, bounds, advice if any
     provenance: dict[str, Any]
     error: str = ""
     trajectory: bytes = b""  # all rounds, packed, if they are stored
@@ -159,6 +163,7 @@ def execute(job: Job) -> Result:
             run = GymSimulation(environment, agent, _one_number(job.environment_seed()))
         if job.trajectory:
             run.record_trajectory()
+        said = advice(run.agent, job.horizon, has_reward(environment))
         probe = _Probe(job.probe)
         trace = run.run(job.horizon, job.checkpoints, probe if job.probe else None)
         rounds = b"" if trace.trajectory is None else trace.trajectory.packed()
@@ -172,7 +177,11 @@ def execute(job: Job) -> Result:
             _strong(trace, optimum[0] if optimum else np.nan),
             environment.thresholds.tolist(),
             optimum,
-            _summary(trace) | _size(job) | _bounds(run.agent, job.horizon) | noted_trajectory(rounds, trace.horizon),
+            _summary(trace)
+            | _size(job)
+            | _bounds(run.agent, job.horizon)
+            | ({ADVICE: said} if said else {})
+            | noted_trajectory(rounds, trace.horizon),
             _provenance(time.perf_counter() - began, trace),
             trajectory=rounds,
         )

@@ -17,7 +17,7 @@ from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.default_options import defaults_noted
 from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
-from psconrl.experiment.job import Job, Result, execute, failure, model_of
+from psconrl.experiment.job import ADVICE, Job, Result, execute, failure, model_of
 from psconrl.experiment.own_metrics import measure_runs
 from psconrl.experiment.own_titles import TITLES, own_titles
 from psconrl.experiment.provenance import notes_of, on_this_machine
@@ -43,6 +43,7 @@ class SweepOutcome:
     mended: str = ""  # what had been changed in the file since it was written, and is made again
     hidden: int = 0  # runs of the same experiments from other code or settings: stored, but not shown
     errors: list[str] = field(default_factory=list)  # the last line of every traceback
+    advice: dict[str, Counter[str]] = field(default_factory=dict)  # each line, with its number of runs by label
 
     @property
     def left(self) -> int:
@@ -118,6 +119,7 @@ def run_sweep(
             outcome.interrupted = True
         if isinstance(jobs, Jobs):
             measure_runs(store, jobs.metrics, names)
+        outcome.advice = _advice_of(store, names)
         outcome.seconds = time.perf_counter() - began
     if outcome.interrupted:
         raise Interrupted(outcome=outcome)
@@ -147,6 +149,21 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
             model = model_of(environment)
             record = environment_record(environment)
             store.add_experiment(name, position, facts | record, None if model is None else model_bytes(model))
+
+
+def _advice_of(store: Store, names: Sequence[str]) -> dict[str, Counter[str]]:
+    """Return the advice on the current runs of some experiments: each line, with its number of runs by label."""
+    found: dict[str, Counter[str]] = {}
+    for name in names:
+        runs = store.query(
+            f"SELECT label, json_extract(summary, '$.{ADVICE}') FROM runs WHERE experiment = ? AND current"
+            f" AND json_type(summary, '$.{ADVICE}') IS NOT NULL ORDER BY id",
+            (name,),
+        )
+        for label, lines in runs:
+            for line in store.columns.texts(store.columns.json(lines, ADVICE), ADVICE):
+                found.setdefault(line, Counter())[store.columns.text(label, "a label")] += 1
+    return found
 
 
 def _of_this_code(result: Result) -> Result:

@@ -22,7 +22,9 @@ WARNED_COST = 0.01  # share of the range of the objective in all rounds
 
 def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
     """Return advice on a run of ``rounds`` rounds, as lines; ``maximise``: the objective is a reward."""
-    lines = [agent.why_slow(), agent.why_hopeless(maximise) if rounds >= FEWEST_FOR_ADVICE else ""]
+    hopeless = agent.why_hopeless(maximise)
+    unclear = not hopeless and rounds >= FEWEST_FOR_ADVICE
+    lines = [agent.why_slow(), hopeless, agent.why_short_sighted(maximise) if unclear else ""]
     if isinstance(agent, Sampler):
         lines += [_few_rounds(agent, rounds), _infeasible_guess(agent)]
     return [line for line in lines if line]

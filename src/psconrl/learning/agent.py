@@ -96,10 +96,9 @@ class Agent(Player):
             "the other posterior samplers are made for models of this size"
         )
 
-    def why_hopeless(self, maximise: bool) -> str:
+    def why_short_sighted(self, maximise: bool) -> str:
         """Return a line of advice if rewards are learned without a bound on how large they can be."""
-        bounded = self.ranges is not None or self.guessed_costs is not None or self.optimistic_cost is not None
-        if not maximise or bounded or not self._learns_costs:
+        if not maximise or not self._lacks_bounds:
             return ""
         options = argument_names(type(self))
         if "optimistic_cost" in options:
@@ -112,6 +111,12 @@ class Agent(Player):
             "the objective is a reward that is learned, and nothing says how large it can be: a large one far away may "
             f"never be looked for. Give {remedy}"
         )
+
+    @property
+    def _lacks_bounds(self) -> bool:
+        """True if costs are learned, and nothing says how low the objective can be."""
+        bounded = self.ranges is not None or self.guessed_costs is not None or self.optimistic_cost is not None
+        return self._learns_costs and not bounded
 
     @property
     def _learns_costs(self) -> bool:

@@ -49,6 +49,8 @@ MOST_ENTRIES = 2**31 - 1
 # Weight in observations of a pair from which on its transitions count as known rather than learned.
 KNOWN_WEIGHT = 10.0
 LEAST_WORTH = 1e-50
+# Rounds after which it is worth a warning that the objective was 0 in all of them.
+WITHOUT_COST = 100
 
 
 class Sampler(SystemAgent):
@@ -92,6 +94,27 @@ class Sampler(SystemAgent):
         self.planner = EpisodePlanner(self.n_states, self.n_actions)
         self.sampled: Transition | None = None  # the sampled model of the present episode, for inspection
         self.sampled_in_doubt = False  # whether it was drawn in doubt of the belief
+
+    def why_hopeless(self, maximise: bool | None) -> str:
+        """Return a line of advice if actions that were never tried look no better than those that were."""
+        if maximise is False or not self._lacks_bounds or not self.cost_belief.untried_is_free:
+            return ""
+        tried = self.counts.pairs > 0
+        remedy = "Give optimistic_cost, minus the largest reward of a round"
+        if maximise:
+            return (
+                "the objective is a reward that is learned, and nothing says how large it can be: "
+                f"{quoted(self.recipe)} takes actions that were never tried to pay 0, and may never try them, even in "
+                f"states that it often visits. {remedy}"
+            )
+        untried = (tried.any(axis=1) & ~tried.all(axis=1)).any()
+        if self.rounds < WITHOUT_COST or not untried or self.counts.cost_sums[0].any():
+            return ""
+        return (
+            f"the objective was 0 in all {self.rounds:,} rounds so far, which is what {quoted(self.recipe)} expects of "
+            "actions that were never tried: if the objective can be negative, as a reward is, they may never be tried. "
+            f"{remedy}"
+        )
 
     def _warn_if_only_costs_are_unknown(self) -> None:
         """Warn if the transitions are as good as known but nothing is known about the costs of any pair."""

@@ -72,14 +72,14 @@ def simulate(
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
     checkpoint_rounds(horizon, checkpoints)  # raises an error on invalid arguments, before any advice
     slow = run.agent.why_slow()
-    for line in advice(run.agent, horizon, _maximises(env)):
+    for line in advice(run.agent, horizon, has_reward(env)):
         warnings.warn(line, SlowWarning if line == slow else AdviceWarning, stacklevel=2)
     if trajectory:
         run.record_trajectory()
     return run.run(horizon, checkpoints, progress)
 
 
-def _maximises(env: Any) -> bool:
+def has_reward(env: Any) -> bool:
     """Return whether the objective is a reward; that of a Gymnasium environment always is."""
     if isinstance(env, CMDP):
         return env.maximise

@@ -113,8 +113,8 @@ class TripleQA(Stepping):
         self._played = 0  # rounds played in this frame
         self._begin_frame()
 
-    def why_hopeless(self, maximise: bool) -> str:
-        """Return a line of advice if no estimate can fall within a frame, or if rewards are learned without ranges."""
+    def why_hopeless(self, maximise: bool | None) -> str:
+        """Return a line of advice if no estimate can fall within a frame."""
         last = rounds.bonus(float(self.frame_length), self.kappa, self.constants.chi, self.constants.iota)
         if last < 1.0:
             return super().why_hopeless(maximise)

@@ -60,6 +60,7 @@ class CostBelief(Part):
 
     kind: ClassVar[str] = "cost_belief"
     example: ClassVar[str] = "SampledCosts()"
+    untried_is_free: ClassVar[bool] = False  # whether untried pairs cost 0 although others cost less
 
     @abstractmethod
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
@@ -93,6 +94,7 @@ class PublishedMeans(CostBelief):
     """
 
     name: ClassVar[str] = "published-means"
+    untried_is_free: ClassVar[bool] = True
 
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
         """Return the means; nothing is drawn."""

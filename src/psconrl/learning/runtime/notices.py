@@ -11,11 +11,15 @@ class Notices:
         """Return a line of advice if planning an episode is expected to take seconds; empty otherwise."""
         return ""
 
-    def why_hopeless(self, maximise: bool) -> str:
-        """Return a line of advice if the agent may learn nothing by what it was given; empty otherwise.
+    def why_hopeless(self, maximise: bool | None) -> str:
+        """Return a line of advice if the agent learns nothing, or never tries some actions; empty otherwise.
 
-        ``maximise``: the objective is a reward.
+        ``maximise``: the objective is a reward; None if that is not known yet.
         """
+        return ""
+
+    def why_short_sighted(self, maximise: bool) -> str:
+        """Return a line of advice if the agent may miss what is far away, as nothing says how large a reward can be."""
         return ""
 
     def knows_states(self) -> str:

@@ -64,7 +64,7 @@ class Player(Notices, ABC):
         self._spare: Record | None = None
         self._background = Background()
         self._watchers = Watchers()
-        self._advise_at = FEWEST_FOR_ADVICE  # rounds, at the earliest, after which ``observe`` gives advice
+        self._advise_at = 1  # rounds, at the earliest, after which ``observe`` gives advice
 
     def _need(self, size: float, why: str = "") -> None:
         """Raise an error if the agent would take more memory than allowed."""
@@ -288,8 +288,12 @@ class Player(Notices, ABC):
 
     def _advise(self) -> None:
         """Warn once if the agent may learn nothing; what was met says whether the objective is a reward."""
-        line = self.why_hopeless(bool((self.counts.cost_sums[0] < 0.0).any()))
-        self._advise_at = NO_CAP if line else 2 * self.rounds
+        reward, rounds = bool((self.counts.cost_sums[0] < 0.0).any()), self.rounds
+        line = self.why_hopeless(reward or None)
+        if not line and rounds >= FEWEST_FOR_ADVICE:
+            line = self.why_short_sighted(reward)
+        following = min(2 * rounds, FEWEST_FOR_ADVICE) if rounds < FEWEST_FOR_ADVICE else 2 * rounds
+        self._advise_at = NO_CAP if line else following
         if line:
             warnings.warn(line, AdviceWarning, stacklevel=3)
 
