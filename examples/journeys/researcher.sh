@@ -11,13 +11,15 @@ from psconrl.agents import Agent
 class Margin(Agent):
     """Plans on observed frequencies, with thresholds that are lower at first."""
 
-    def __init__(self, n_states, n_actions, thresholds, costs=None, *, margin=0.5, explore=0.05, seed=None):
+    def __init__(
+        self, n_states, n_actions, thresholds, costs=None, *, margin=0.5, explore=0.05, optimistic_cost=None, seed=None
+    ):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self.margin, self.explore = margin, explore
+        self.margin, self.explore, self.optimistic_cost = margin, explore, optimistic_cost
 
     def begin(self, state):
         S, A = self.n_states, self.n_actions
-        costs = self.counts.mean_costs() if self.costs is None else self.costs
+        costs = self.counts.hopeful_costs(self.optimistic_cost) if self.costs is None else self.costs
         lowered = self.thresholds - self.margin / np.sqrt(self.rounds + 1)
         seen = self.counts.transitions.reshape(S, A, S)
         best = plan(CMDP.from_counts(seen, costs, lowered, prior=0.1 / S, initial=state))

@@ -357,6 +357,19 @@ BAD_BUILDS = {
     "prior infinite": (lambda: CMDP.from_counts(P, C, 1, prior=np.inf), "counts and prior must be finite"),
     "prior text": (lambda: CMDP.from_counts(P, C, 1, prior="flat"), "prior must be an array of numbers"),
     "rewards shape": (lambda: CMDP.from_rewards(P, [1, 2]), r"rewards must have shape \(S, A\) or \(S, A, S\)"),
+    "rewards in a list": (
+        lambda: CMDP.from_rewards(P, [C[0]]),
+        r"^rewards must have shape \(2, 2\) or \(2, 2, 2\); got \(1, 2, 2\); give the table itself, not \[table\]$",
+    ),
+    "rewards infinite": (lambda: CMDP.from_rewards(P, C[0] + np.inf), r"^rewards\[0, 0\] must be finite; got inf$"),
+    "rewards large": (
+        lambda: CMDP.from_rewards(P, np.where(P > 0.6, 1e200, 0.0)),
+        r"^rewards\[\d, \d, \d\] must be at most .*got 1e\+200$",
+    ),
+    "costs beside rewards": (
+        lambda: CMDP.from_rewards(P, C[0], [C[1], C[1] * np.nan], [1, 1]),
+        r"^costs\[1, 0, 0\] must be finite; got nan$",
+    ),
     "rewards ragged": (lambda: CMDP.from_rewards(P, [[1, 2], [3]]), "rewards must be an array of numbers"),
     "reward costs": (lambda: CMDP.from_rewards(P, C[0], 5), r"costs must have shape \(m, S, A\).*got int"),
     "other limits": (lambda: model().with_thresholds([1, 2]), "one entry per constrained cost, 1 here .*got 2"),

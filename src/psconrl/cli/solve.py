@@ -54,7 +54,8 @@ from psconrl.systems.system import System
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
 INITIALLY_RANDOMISED = (
-    "Each run draws one of several policies: on average over runs they meet every threshold, and no policy costs less."
+    "Each run draws one of several policies: on average over runs they meet every threshold, and no policy that does "
+    "so is better."
 )
 
 KINDS = ("best", "deterministic", "threshold")

@@ -124,7 +124,7 @@ class CMDP:
             raise ModelError(f"rewards must have shape (S, A) or (S, A, S); got {reward.shape}")
         if not isinstance(costs, Iterable):
             raise ModelError(f"costs must have shape (m, S, A) or (m, S, A, S); got {type(costs).__name__}")
-        return cls(transition, [-reward, *costs], thresholds, maximise=True, **options)
+        return cls(transition, validation.RewardFirst([-reward, *costs]), thresholds, maximise=True, **options)
 
     @classmethod
     def from_counts(

@@ -149,18 +149,41 @@ def _row_sums(P: Matrix, exists: Bools) -> Floats:
     return total
 
 
+class RewardFirst(list[Any]):
+    """Tables of costs, the first of which is minus the rewards that the user gave: errors then speak of rewards."""
+
+    @staticmethod
+    def what(i: int, *place: int) -> str:
+        """Return what a table, or an entry of it, is called in the user's arguments."""
+        if i:
+            return _cost(i - 1, *place)
+        return f"rewards[{', '.join(map(str, place))}]" if place else "rewards"
+
+
+def _cost(i: int, *place: int) -> str:
+    return f"costs[{', '.join(map(str, (i, *place)))}]"
+
+
 def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix | None]]:
     """Return expected costs (m+1, S, A), and the costs by next state where given."""
     S, A = mask.shape
     parts = as_parts(costs)
+    rewarded = isinstance(costs, RewardFirst)
+    what = RewardFirst.what if rewarded else _cost
+
+    def need_in_range(x: float, i: int, *place: int) -> None:
+        if not in_range(np.float64(x)):
+            given = -x if rewarded and i == 0 else x
+            raise ModelError(f"{what(i, *place)} must be {wanted(x)}; got {given}")
+
     expected = np.empty((len(parts), S, A))
     outcomes: list[Matrix | None] = []
     for i, part in enumerate(parts):
         outcome: Matrix | None = None
         if issparse(part):
-            outcome = as_csr(part, f"costs[{i}]")
+            outcome = as_csr(part, what(i))
         else:
-            array = as_floats(part, f"costs[{i}]")
+            array = as_floats(part, what(i))
             if array.shape == (S, A, S) or (array.shape == (S * A, S) and array.shape != (S, A)):
                 outcome = array.reshape(S * A, S).copy()
             elif array.shape == (S, A):
@@ -168,22 +191,22 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
             elif len(parts) == S and array.shape == (A,):
                 raise ModelError("costs must be a list of tables, the objective first; got one table: write [table]")
             else:
-                raise ModelError(f"costs[{i}] must have shape {(S, A)} or {(S, A, S)}; got {array.shape}")
+                hint = "; give the table itself, not [table]" if rewarded and array.shape == (1, S, A) else ""
+                raise ModelError(f"{what(i)} must have shape {(S, A)} or {(S, A, S)}; got {array.shape}{hint}")
         if outcome is not None:
             if outcome.shape != (S * A, S):
-                raise ModelError(f"costs[{i}] must have shape {(S * A, S)} if sparse; got {outcome.shape}")
+                raise ModelError(f"{what(i)} must have shape {(S * A, S)} if sparse; got {outcome.shape}")
             clear(outcome, ~mask.ravel())
             first = first_wrong_entry(outcome, lambda c: ~in_range(c))
             if first is not None:
                 row, column = first
-                where = f"costs[{i}, {row // A}, {row % A}, {column}]"
-                raise ModelError(f"{where} must be {wanted(outcome[row, column])}; got {outcome[row, column]}")
+                need_in_range(outcome[row, column], i, row // A, row % A, column)
             expected[i] = expectation(P, outcome).reshape(S, A)
         outcomes.append(outcome)
     wrong = ~in_range(expected)
     if wrong.any():
         i, s, a = (int(k) for k in np.argwhere(wrong)[0])
-        raise ModelError(f"costs[{i}, {s}, {a}] must be {wanted(expected[i, s, a])}; got {expected[i, s, a]}")
+        need_in_range(expected[i, s, a], i, s, a)
     return expected, outcomes
 
 

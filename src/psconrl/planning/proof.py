@@ -22,7 +22,7 @@ class Status(enum.Enum):
 
 
 _ADVICE = {
-    Status.OPTIMAL: "The policy meets every threshold and no policy costs less.",
+    Status.OPTIMAL: "The policy meets every threshold, and no policy that does so is better.",
     Status.INFEASIBLE: "No policy meets all thresholds.",
     Status.NOT_ATTAINED: "The bound mixes classes of states that this policy cannot mix; the note says what it does.",
     Status.STOPPED: "The search was stopped: the policy meets every threshold, but may miss the optimum by the gap.",
