@@ -100,7 +100,7 @@ def test_advice_in_ones_own_loop(reward):
 @pytest.mark.parametrize("name", ["psconrl-published", "psconrl-published-2023", "lagrangian-published"])
 @pytest.mark.parametrize("rewards", [[0.0, 1.0], [1.0, 2.0]], ids=["none-met", "met"])
 def test_an_agent_that_never_tries_an_action_says_so_in_ones_own_loop(name, rewards):
-    """Once, as soon as a reward was met; or after 100 rounds without any, since costs of 0 cannot be told from it."""
+    """Once, as soon as a reward was met; or after 100 rounds without any, since costs may be 0 as well."""
     agent, warned_at = make_agent(name, 1, 2, [0.5], None, 0, 2000), []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

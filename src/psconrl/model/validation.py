@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -171,10 +171,9 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
     rewarded = isinstance(costs, RewardFirst)
     what = RewardFirst.what if rewarded else _cost
 
-    def need_in_range(x: float, i: int, *place: int) -> None:
-        if not in_range(np.float64(x)):
-            given = -x if rewarded and i == 0 else x
-            raise ModelError(f"{what(i, *place)} must be {wanted(x)}; got {given}")
+    def refuse(x: float, i: int, *place: int) -> NoReturn:
+        given = -x if rewarded and i == 0 else x
+        raise ModelError(f"{what(i, *place)} must be {wanted(x)}; got {given}")
 
     expected = np.empty((len(parts), S, A))
     outcomes: list[Matrix | None] = []
@@ -200,13 +199,13 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
             first = first_wrong_entry(outcome, lambda c: ~in_range(c))
             if first is not None:
                 row, column = first
-                need_in_range(outcome[row, column], i, row // A, row % A, column)
+                refuse(outcome[row, column], i, row // A, row % A, column)
             expected[i] = expectation(P, outcome).reshape(S, A)
         outcomes.append(outcome)
     wrong = ~in_range(expected)
     if wrong.any():
         i, s, a = (int(k) for k in np.argwhere(wrong)[0])
-        need_in_range(expected[i, s, a], i, s, a)
+        refuse(expected[i, s, a], i, s, a)
     return expected, outcomes
 
 
