@@ -69,6 +69,13 @@ def test_solve_says_everything_about_a_plan(cli):
         assert piece in out
 
 
+def test_solve_says_of_rewards_and_costs_alike_that_no_policy_is_better(cli):
+    for name in ("riverswim", "marsrover-4x4"):
+        assert (
+            "OPTIMAL. The policy meets every threshold, and no policy that does so is better." in cli("solve", name)[1]
+        )
+
+
 def test_solve_through_click_directly():
     result = CliRunner().invoke(app, ["solve", "counterexample", "--method", "lp"])
     assert result.exit_code == 0
