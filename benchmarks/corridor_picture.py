@@ -17,12 +17,12 @@ import numpy as np
 import psconrl
 
 AGENTS = {
-    "psconrl": ("PSConRL, this library's", "-"),
-    "psconrl-paper": ("PSConRL (paper)", "--"),
-    "cmdp-psrl": ("CMDP-PSRL", "-."),
-    "ps-curl": ("PS-CURL", ":"),
-    "lagrangian": ("Lagrangian PSRL", (0, (1, 1))),
-    "uniform": ("uniform play", (0, (5, 1))),
+    "psconrl": ("PSConRL, this library's", "-", ""),
+    "psconrl-paper": ("PSConRL (paper)", "--", "s"),
+    "cmdp-psrl": ("CMDP-PSRL", "-.", "o"),
+    "ps-curl": ("PS-CURL", ":", "^"),
+    "lagrangian": ("Lagrangian PSRL", (0, (1, 1)), "D"),
+    "uniform": ("uniform play", (0, (5, 1)), ""),
 }
 BANDS = ("psconrl", "psconrl-paper")  # agents whose range over all runs is shown
 PICTURE = Path(__file__).parents[1] / "docs" / "results" / "corridor.png"
@@ -47,7 +47,7 @@ def main() -> None:
     given = parser.parse_args()
     figure, axes = plt.subplots(figsize=(7.5, 4.0), layout="constrained")
     with ProcessPoolExecutor(2) as pool:
-        for agent, (title, dashes) in AGENTS.items():
+        for number, (agent, (title, dashes, marker)) in enumerate(AGENTS.items()):
             runs = list(pool.map(scores, repeat(agent), repeat(given.rounds), range(given.runs)))
             rounds, found = np.array(runs[0][0]), np.array([each[1] for each in runs])
             late = rounds >= 100
@@ -57,7 +57,15 @@ def main() -> None:
                 f"worst {found[:, -1].max():,.0f}",
                 flush=True,
             )
-            line = axes.plot(rounds[late], mean[late], label=title, linestyle=dashes, linewidth=2.0)[0]
+            line = axes.plot(
+                rounds[late],
+                mean[late],
+                label=title,
+                linestyle=dashes,
+                marker=marker,
+                markevery=(number, 12),
+                linewidth=2.0,
+            )[0]
             if agent in BANDS:
                 low, high = (np.maximum(end, 1.0)[late] for end in (found.min(axis=0), found.max(axis=0)))
                 axes.fill_between(rounds[late], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
