@@ -14,7 +14,7 @@ from psconrl.report.style import Look
 # An outlying agent would flatten all the others: the axes reach at most this many times as far as the median curve.
 CLIP = 4.0
 MINUS = "\N{MINUS SIGN}"
-ROUNDING = 1e-9  # of the axis: a band that is beyond by less is not cut off
+BAND_ROUNDING = 1e-9  # of the axis: a band that is beyond by less is not cut off
 
 
 class CutCurve(NamedTuple):
@@ -84,7 +84,7 @@ def _cut_band(curve: PlottedCurve, over: bool, end: float) -> list[CutCurve]:
     """Return the curve if its band goes beyond an end of the axis."""
     sign = 1.0 if over else -1.0
     beyond = sign * (curve.estimate.high if over else curve.estimate.low)
-    if not beyond.size or np.isnan(beyond).all() or np.nanmax(beyond) <= sign * end + ROUNDING * abs(end):
+    if not beyond.size or np.isnan(beyond).all() or np.nanmax(beyond) <= sign * end + BAND_ROUNDING * abs(end):
         return []
     at = int(np.nanargmax(beyond))
     value = f"{'up' if over else 'down'} to {with_minus(float(sign * beyond[at]))}"
