@@ -19,7 +19,7 @@ from psconrl.learning.registry import RECIPES
 from psconrl.named_code import AGENTS, find_object, from_package, installed, is_code
 
 DEFAULTS = "defaults "  # start of the keys in meta: an agent and its code
-PLAIN = (bool, int, float, str)
+PLAIN_TYPES = (bool, int, float, str)
 Options = Mapping[str, Any]
 
 
@@ -41,7 +41,7 @@ def default_options(agent: str) -> dict[str, dict[str, Any]]:
         made = recipe.cls if recipe else find_object(agent) if is_code(agent) else from_package(AGENTS, agent)
         with suppress(TypeError, ValueError):  # a constructor without a signature
             parameters = inspect.signature(made).parameters.values()
-    own = {p.name: p.default for p in parameters if isinstance(p.default, PLAIN) and p.name not in RESERVED}
+    own = {p.name: p.default for p in parameters if isinstance(p.default, PLAIN_TYPES) and p.name not in RESERVED}
     return {"own": own, "parts": _of_parts(recipe, own) if recipe else {}}
 
 
@@ -53,7 +53,7 @@ def _of_parts(recipe: Recipe, own: Options) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for slot, table in tables.items():
         for option, value in table.items():
-            if isinstance(value, PLAIN):
+            if isinstance(value, PLAIN_TYPES):
                 alone = option != "name" and number[option] == 1 and option not in own
                 found |= {f"{slot}.{option}": value} | ({option: value} if alone else {})
         if isinstance(table.get("name"), str):
