@@ -120,6 +120,8 @@ def test_a_figure_is_as_high_as_was_asked(height):
     np.testing.assert_array_equal(figure.get_size_inches(), [7.0, height])
     inches = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
     assert max(inches) - min(inches) < 0.05
+    labels = [axes.yaxis.label.get_window_extent().height / figure.dpi for axes in figure.axes]
+    assert max(labels) < 1.1 * min(inches)  # wrapped to the height of the axes
     used = max(box.y1 for _, box in visible_texts(figure)) - min(box.y0 for _, box in visible_texts(figure))
     assert used / figure.dpi > height - 0.2  # no empty space
 
