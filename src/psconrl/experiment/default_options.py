@@ -73,10 +73,14 @@ def options_left_out(store: Store, job: Options, code: Any) -> dict[str, Any]:
     if not rows:
         return {}
     noted = store.columns.table(rows[0][0], "default options of an agent")
-    own, parts = (each if isinstance(each := noted.get(name), dict) else {} for name in ("own", "parts"))
-    given, knowledge = job.get("agent_options") or {}, job.get("knowledge") or {}
+    own, parts = _mappings_among(noted, "own", "parts")
+    given, knowledge = _mappings_among(job, "agent_options", "knowledge")
     usual = set(given) <= set(own) and not any(knowledge.values())
     return {name: value for name, value in {**(parts if usual else {}), **own}.items() if name not in given}
+
+
+def _mappings_among(values: Mapping[str, Any], *names: str) -> list[dict[str, Any]]:
+    return [each if isinstance(each := values.get(name), dict) else {} for name in names]
 
 
 def _key(agent: str, own_code: str, library_code: str) -> str:

@@ -204,6 +204,8 @@ def _constraints(found: Mapping[str, str]) -> str:
     # Python 3.12.1
     psconrl==0.1.0
     # psconrl: commit 0a8a27a07f3e with changes; hash of its code 5be1
+    >>> _constraints({})
+    '# Python unknown\\n'
     """
     lines = [f"# Python {found.get('python', 'unknown')}"]
     for name in PINNED:
@@ -211,7 +213,8 @@ def _constraints(found: Mapping[str, str]) -> str:
             lines.append(f"{name}=={found[name]}" if ", " not in found[name] else f"# {name}: {found[name]}")
         if name == "psconrl":  # many commits have the same version
             commits = ", ".join(each.replace("+", " with changes") for each in found.get("commit", "").split(", "))
-            known = [f"commit {commits}"] * bool(commits) + [f"hash of its code {found['code']}"] * ("code" in found)
+            known = [f"commit {commits}"] if commits else []
+            known += [f"hash of its code {found['code']}"] if "code" in found else []
             lines += [f"# psconrl: {'; '.join(known)}"] * bool(known)
     return "\n".join(lines) + "\n"
 
