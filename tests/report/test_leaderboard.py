@@ -94,6 +94,13 @@ def test_columns_charge_what_has_no_shadow_price_at_its_range_price():
     assert (place.score.mean, place.overspent) == (pytest.approx(8.0 + 2.0), pytest.approx(4.0 / 1.4))
 
 
+@pytest.mark.parametrize(("strong", "shown"), [(1e-15, 0.0), (1e-8, 2e-8), (np.nan, np.nan)])
+def test_violations_that_are_errors_of_rounding_are_0(strong, shown):
+    a, uniform = curves("a", 8.0, 1.0, strong=strong), curves("uniform", 80, 30)
+    place = leaderboard([environment("w", a, uniform, price=0.0, range_price=4.0)]).places["w"]["a"]
+    assert place.strong == pytest.approx(shown, rel=1e-6, abs=0.0, nan_ok=True)
+
+
 def test_results_of_an_earlier_version_get_one_line():
     one = environment("w", curves("a", 1.0, 0.0), curves("uniform", 9.0, 0.0))
     old = dataclasses.replace(one, facts={"prices": [2.0]})
