@@ -234,12 +234,6 @@ def shortest_path_errors(model: psconrl.CMDP, target: int) -> tuple[float, float
 # --- Theorem 4.1 and the lemmas of its proof
 
 
-def leaky_islands(leak: float) -> psconrl.CMDP:
-    """Return two states; moving always succeeds and costs (1, 1), staying costs less but leaks to the other."""
-    P = [[[1 - leak, leak], [0, 1]], [[leak, 1 - leak], [1, 0]]]
-    return psconrl.CMDP(P, [[[0, 1], [1, 1]], [[1, 1], [0, 1]]], [0.5], initial=1)
-
-
 def leaky_regret(leak: float, rounds: int) -> float:
     """Return the expected regret of "stay, stay" from state 1: (1 - (1 - 2 leak)^T) / (4 leak)."""
     return -float(np.expm1(rounds * np.log1p(-2.0 * leak))) / (4.0 * leak)
@@ -298,14 +292,15 @@ def checks() -> list[Checked]:
     shares = (0.01, 0.1, 0.5)
     rises = [feasibility_ratio(model, nearby(model, share, rng)) for model in drawn for share in shares]
     rises += [feasibility_ratio(model, worsened(model, share)) for model in drawn for share in shares]
-    slater = span_ratio(leaky_islands(1e-3), slow_slater(1e-3))
+    leaky = psconrl.load("leaky-islands", leak=1e-3)
+    slater = span_ratio(leaky, slow_slater(1e-3))
     optima = [span_ratio(model, best.policy) for model in drawn if (best := psconrl.plan(model)).status is OPTIMAL]
     lost = crossroads()
     states, pairs = exploring_rounds(lost, ROUNDS)
     bound = exploration_bound(lost, ROUNDS)
     named = [psconrl.load("garnet", states=6, seed=s) for s in range(10)] + [psconrl.load("counterexample")]
     errors = np.array([shortest_path_errors(m, target) for m in named for target in range(m.n_states)])
-    islands = span_ratio(leaky_islands(1e-3), psconrl.plan(leaky_islands(1e-3)).policy)
+    islands = span_ratio(leaky, psconrl.plan(leaky).policy)
     inside = [confidence_ratio(p, n, t) for p in (0.5, 0.1, 0.01) for n in (1, 10, 100, 1000) for t in (1, n, 10 * n)]
     count = [episodes_ratio("marsrover-4x4", ROUNDS), episodes_ratio("garnet", ROUNDS, seed=1)]
     T = 10**12

@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 import psconrl
-from lemmas import leaky_islands
 from psconrl.markov.hitting_times import diameter
 
 
@@ -100,8 +99,8 @@ def main() -> None:
         "the same, constrained cost": (lambda seed: psconrl.load("dirichlet", states=5, seed=seed), 0.1, 1),
         "Marsrover 4x4": (lambda _: psconrl.load("marsrover-4x4"), 0.1, 0),
         "corridor": (lambda _: psconrl.load("corridor"), 0.1, 0),
-        f"leaky islands, known, leak 1/{rounds}": (lambda _: leaky_islands(1 / rounds), None, 0),
-        f"the same, leak 1/{rounds // 100}": (lambda _: leaky_islands(100 / rounds), None, 0),
+        f"leaky islands, known, leak 1/{rounds}": (lambda _: psconrl.load("leaky-islands", leak=1 / rounds), None, 0),
+        f"the same, leak 1/{rounds // 100}": (lambda _: psconrl.load("leaky-islands", leak=100 / rounds), None, 0),
     }
     print("| model | regret | R0 | R1 | R2 | R3 | R0, R2, R3 relative to their bounds |\n|---|---|---|---|---|---|---|")
     for name, (load, prior, cost) in models.items():

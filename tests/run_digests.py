@@ -34,8 +34,9 @@ PLANS = (
 )
 # The rounding of SciPy's optimiser is platform-dependent.
 SKIPPED = {"span-fha"}
+ONE_CONSTRAINT = ("sa-cvi-ucb", "tilted", "psconrl-account")
 # With more states than this they would plan for minutes.
-SMALL = {"ucrl-cmdp": 20, "fha": 20, "sa-cvi-ucb": 20, "uc-curl": 20, "c-ucrl": 20, "safe": 20}
+SMALL = dict.fromkeys(("ucrl-cmdp", "fha", "uc-curl", "c-ucrl", "safe", *ONE_CONSTRAINT), 20)
 
 
 def update(sha, value):
@@ -91,7 +92,7 @@ def label(*parts):
 def is_played(name, env, options):
     """Whether there is a digest of the agent in the environment."""
     limits = options.get("constraints", 1 if env != "queue" else 2)
-    supported = name not in SKIPPED and not (name == "sa-cvi-ucb" and limits > 1)
+    supported = name not in SKIPPED and not (name in ONE_CONSTRAINT and limits > 1)
     return supported and options.get("states", 0) <= SMALL.get(name, 10**6)
 
 

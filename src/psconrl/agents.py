@@ -12,6 +12,7 @@ from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.lagrangian_published import PublishedLagrangian
+from psconrl.learning.agents.lagrangian_theorem import TheoremLagrangian
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
@@ -19,9 +20,11 @@ from psconrl.learning.agents.pmevi_dt import PMEVIDT
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.psconrl_2023 import PSConRL2023
+from psconrl.learning.agents.psconrl_account import PSConRLAccount
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
+from psconrl.learning.agents.tilted import TiltedOptimism
 from psconrl.learning.agents.triple_qa import TripleQA
 from psconrl.learning.agents.tsde import TSDE
 from psconrl.learning.agents.uc_curl import UCCURL
@@ -44,6 +47,7 @@ from psconrl.learning.parts.ledger import Balance, Gradual, Ledger, Repay
 from psconrl.learning.parts.planning_horizons import Endless, PlanningHorizon, Proportional
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import (
+    CubeRoot,
     Doubling,
     EveryRound,
     Growing,
@@ -86,6 +90,7 @@ __all__ = [
     "Candidates",
     "Commitment",
     "CostBelief",
+    "CubeRoot",
     "Dirichlet",
     "Doubling",
     "Doubt",
@@ -110,6 +115,7 @@ __all__ = [
     "Ouyang",
     "PSConRL",
     "PSConRL2023",
+    "PSConRLAccount",
     "PlanningHorizon",
     "Proportional",
     "Published",
@@ -127,8 +133,10 @@ __all__ = [
     "SquareRoot",
     "Steady",
     "Structured",
+    "TheoremLagrangian",
     "Tied",
     "Tightened",
+    "TiltedOptimism",
     "TripleQA",
     "Unconstrained",
     "Uniform",

@@ -40,6 +40,8 @@ DIGESTS: list[tuple[str, dict[str, object], str]] = [
     ("corridor", {"length": 5, "used": 0.5, "success": 0.15}, "13f1a3da028e2665"),
     ("islands", {}, "eba75e1334885aab"),
     ("islands", {"threshold": 0.3}, "620cd4d45f941729"),
+    ("leaky-islands", {}, "1e4ef72e9d8823fa"),
+    ("leaky-islands", {"leak": 0.001}, "cc49f3f5c57458a7"),
     ("ward", {}, "fb5683bbd5d8b5e2"),
     (
         "ward",

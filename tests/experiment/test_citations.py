@@ -64,7 +64,8 @@ def test_entries_agree_with_the_documentation():
         if "title" in fields:
             assert f"*{_plain(fields['title'])}*".lower() in pages.lower(), key
         authors = [name.partition(",")[0] for name in fields["author"].split(" and ") if name != "others"]
-        listed = ", ".join(authors[:-1]) + f" and {authors[-1]}" if authors[1:] else f"{authors[0]} et al."
+        others = " et al." if fields["author"].endswith(" and others") else ""
+        listed = ", ".join(authors[:-1]) + f" and {authors[-1]}" if authors[1:] else authors[0] + others
         around = [pages[m.start() : m.start() + 300] for m in re.finditer(re.escape(listed), pages)]
         assert any(fields["year"] in text for text in around), key
 

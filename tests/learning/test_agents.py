@@ -34,7 +34,7 @@ MODELS = {
 }
 
 
-ONE_LIMIT = ("sa-cvi-ucb",)  # agents for one limit
+ONE_LIMIT = ("sa-cvi-ucb", "tilted", "psconrl-account")  # agents for one limit
 
 
 def model_for(name, kind):
@@ -190,6 +190,7 @@ MAY_BE_NONE = (
     "optimistic_cost",
     "coef",
     "H",
+    "W",
     "baseline",
     "belief",
     "schedule",
@@ -285,6 +286,7 @@ def test_all_learners_accept_the_best_reward():
         "pdnac",
         "ucrl2",
         "pmevi-dt",
+        "tilted",
     }
 
 

@@ -134,7 +134,8 @@ def test_an_unfinished_event_counts_the_rounds_that_explored():
 @pytest.mark.parametrize(
     ("name", "has_model"),
     [
-        ("lagrangian", True), ("tsde", True), ("psconrl-published-2023", True), ("c-ucrl", True), ("uc-curl", False),
+        ("lagrangian", True), ("psconrl-account", True), ("tsde", True), ("psconrl-published-2023", True),
+        ("c-ucrl", True), ("uc-curl", False),
         ("ucrl-cmdp", False), ("po-cmdp", False), ("pdnac", False), ("pd-lsvi-ucb", False),
     ],
 )  # fmt: skip

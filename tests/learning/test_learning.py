@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import (
+    CubeRoot,
     Doubling,
     EveryRound,
     Explore,
@@ -71,7 +72,7 @@ def test_the_stopping_rule_step_by_step(name):
 
 
 @pytest.mark.parametrize(
-    "schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), LengthOnly(), Growing(), EveryRound()]
+    "schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), LengthOnly(), Growing(), EveryRound(), CubeRoot()]
 )
 @pytest.mark.part(2)
 @pytest.mark.parametrize("name", NAMES)

@@ -86,7 +86,7 @@ def test_looks_are_lines_of_matplotlib():
 
 
 def test_names_in_pictures():
-    assert [title_of(x) for x in ("fha", "psconrl-covered", "mine")] == ["FHA", "PSConRL, covered by theory", "mine"]
+    assert [title_of(x) for x in ("fha", "psconrl-covered", "mine")] == ["FHA", "PSConRL, closest to the proof", "mine"]
 
 
 def test_titles_are_unique_and_every_variant_of_a_shipped_spec_has_one():

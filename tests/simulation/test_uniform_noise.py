@@ -16,7 +16,7 @@ from psconrl.learning.registry import RECIPES, with_hints
 from psconrl.model.simulation_tables import Tables
 
 SCALING = {"triple-qa", "pdnac", "pd-lsvi-ucb", "po-cmdp"}
-BOUNDING = {"safe", "ucrl2", "pmevi-dt"}
+BOUNDING = {"safe", "ucrl2", "pmevi-dt", "tilted"}
 
 
 @pytest.mark.parametrize(("mean", "low", "high"), [(0.25, 0.0, 1.0), (-3.0, -7.0, 5.0), (4.0, 4.0, 4.0)])

@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import lemmas
 import regret_terms
 
-LEAKY = lemmas.leaky_islands(0.01)
+LEAKY = psconrl.load("leaky-islands", leak=0.01)
 
 
 def test_sample_and_truth_have_one_distribution_given_the_history():
@@ -100,7 +100,7 @@ def test_it_exceeds_the_bound_of_the_theorem_with_all_constants():
 
 def test_the_paper_s_agent_stays_on_the_leaky_islands():
     """It knows the model, and nothing is learned."""
-    model = lemmas.leaky_islands(1e-4)
+    model = psconrl.load("leaky-islands", leak=1e-4)
     P = model.transition.toarray().reshape(2, 2, 2)
     agent = psconrl.agents.make("psconrl-paper", 2, 2, model.thresholds, model.costs, prior=1e12 * P, seed=0)
     trace = psconrl.simulate(model, agent, 2_000, seed=0)
@@ -142,7 +142,7 @@ def test_the_terms_add_up_to_the_regret():
 
 def test_the_second_term_exceeds_its_bound_on_the_leaky_islands():
     """R0 and R1 vanish there, and R3 has mean zero: R2 is the regret."""
-    terms = regret_terms.measured(lemmas.leaky_islands(1e-4), 2_000, None, seed=0)
+    terms = regret_terms.measured(psconrl.load("leaky-islands", leak=1e-4), 2_000, None, seed=0)
     assert terms.r0 == pytest.approx(0)
     assert terms.r1 == pytest.approx(0)
     assert terms.r2 + terms.r3 == pytest.approx(terms.regret)

@@ -19,6 +19,7 @@ from psconrl.envs.foreign import GYM, built, is_foreign, open_foreign
 from psconrl.envs.gate import gate
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory, inventory_system
+from psconrl.envs.leaky_islands import leaky_islands
 from psconrl.envs.machine import machine
 from psconrl.envs.network import network, network_system
 from psconrl.envs.own_systems import holds_system, read_system, with_values
@@ -84,6 +85,7 @@ ENVIRONMENTS: dict[str, Environment] = {
     "chain": Environment(chain, "go along a chain and score in most rounds (Yu, Bae and Lee)", 32_000),
     "corridor": Environment(corridor, "use the far end of a corridor a quarter of the time: some plans never leave it"),
     "islands": Environment(islands, "alternate between two states: no stationary policy is optimal"),
+    "leaky-islands": Environment(leaky_islands, "the islands with leaks: a stationary optimum that hardly moves"),
     "machine": Environment(machine, "run a machine that wears, within a limit on the damage of breakdowns"),
     "random-walk": Environment(random_walk, "steer a random walk to its end with limited effort: slow to mix"),
     "patrol": Environment(patrol, "watch one place of a ring and guard two others: deterministic except at one place"),

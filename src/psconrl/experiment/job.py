@@ -294,7 +294,7 @@ def _summary(trace: Trace) -> dict[str, Any]:
 
 def _bounds(agent: Player, horizon: int) -> dict[str, float]:
     """Return the bound on the number of episodes that the theory of the agent's schedule gives."""
-    if not isinstance(agent, Sampler):
+    if not isinstance(agent, Sampler) or "schedule" not in agent.parts:
         return {}
     return {"most_episodes": agent.schedule.most_episodes(agent.n_states, agent.n_actions, horizon)}
 

@@ -18,6 +18,7 @@ from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_ranges
 from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, argument_names, arguments
+from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.runtime import persistence
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
@@ -140,13 +141,17 @@ class Agent(Player):
             episode = replace(episode, plan=EpisodePlan(targets=self.thresholds, prices=self.multipliers.copy()))
         return super()._set_out(episode, planning_time, interim)
 
-    def _objective_range(self) -> ObjectiveRange:
-        """Return the range of the objective that was given or known; else one that grows with what was met."""
-        tried = self.counts.pairs > 0
+    def _objective_range(self, seen: Counts | None = None) -> ObjectiveRange:
+        """Return the range of the objective that was given or known; else one that grows with what was met.
+
+        ``seen``: what was met, by default so far.
+        """
+        counts = self.counts if seen is None else seen
+        tried = counts.pairs > 0
         if self.costs is not None or self.ranges is not None or not tried.any():
             lowest, highest, units = self._scale
             return ObjectiveRange(float(lowest[0]), float(highest[0]), float(units[0]))
-        return ObjectiveRange.grown(self.counts.mean_costs()[0][tried])
+        return ObjectiveRange.grown(counts.mean_costs()[0][tried])
 
     def _part(self, slot: str, given: Part | None) -> Any:
         """Return a private copy of the part for a slot, or of the default part if none is given."""

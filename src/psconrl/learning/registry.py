@@ -20,6 +20,7 @@ from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.lagrangian_published import PublishedLagrangian
+from psconrl.learning.agents.lagrangian_theorem import TheoremLagrangian
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
@@ -27,9 +28,11 @@ from psconrl.learning.agents.pmevi_dt import PMEVIDT
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.psconrl_2023 import PSConRL2023
+from psconrl.learning.agents.psconrl_account import PSConRLAccount
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
+from psconrl.learning.agents.tilted import TiltedOptimism
 from psconrl.learning.agents.triple_qa import TripleQA
 from psconrl.learning.agents.tsde import TSDE
 from psconrl.learning.agents.uc_curl import UCCURL
@@ -101,6 +104,10 @@ TABLE = (
         learns_costs=True,
     ),
     Recipe(
+        "psconrl-account", PSConRLAccount, "PSConRL (account)",
+        "posterior sampling, plans over state and running violation; one limit", needs_horizon=True,
+    ),
+    Recipe(
         "cmdp-psrl", PSConRL, "CMDP-PSRL",
         "posterior sampling that ignores the limits while a sample is infeasible (ergodic)",
         parts={"belief": Dirichlet(), **PLAIN, "schedule": Doubling(), "fallback": Unconstrained()},
@@ -117,6 +124,10 @@ TABLE = (
         "safe", SafeStart, "safe start", "plays only policies certified to keep the limits, starting from a known one",
     ),
     Recipe("ucrl-cmdp", UCRLCMDP, "UCRL-CMDP", "best policy in the best model of a confidence box", needs_horizon=True),
+    Recipe(
+        "tilted", TiltedOptimism, "tilted optimism",
+        "one optimistic plan per episode, at a price that is tilted by the violation; one limit", needs_horizon=True,
+    ),
     Recipe("fha", FHA, "FHA", "finite-horizon approximation with optimism", needs_horizon=True),
     Recipe(
         "span-fha", SpanFHA, "SpanFHA", "FHA with span constraints: at most 4 states, approximate",
@@ -145,6 +156,10 @@ TABLE = (
         "as in the authors' published code: a constant step on the average excess of an episode", learns_costs=True,
     ),
     Recipe(
+        "lagrangian-theorem", TheoremLagrangian, "Lagrangian PSRL (theorem)",
+        "posterior sampling, multipliers by projected gradient, short episodes; regret T^(2/3) is proven",
+    ),
+    Recipe(
         "triple-qa", TripleQA, "Triple-QA", "model-free: optimistic Q-learning with virtual queues",
         needs_horizon=True,
     ),
@@ -165,8 +180,8 @@ CLASSES: dict[str, type[Agent]] = {recipe.cls.name: recipe.cls for recipe in TAB
 VARIANTS = {
     "resampling-psconrl": "PSConRL, resampling",
     "resampling-cmdp-psrl": "CMDP-PSRL, resampling",
-    "psconrl-covered": "PSConRL, covered by theory",
-    "psconrl-same-prior": "PSConRL, covered by theory, same prior",
+    "psconrl-covered": "PSConRL, closest to the proof",
+    "psconrl-same-prior": "PSConRL, closest to the proof, same prior",
     "triple-qa-each": "Triple-QA, separate hats",
     "c-ucrl-safe": "C-UCRL, safe baseline",
 }

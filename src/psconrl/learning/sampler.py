@@ -77,7 +77,8 @@ class Sampler(SystemAgent):
     ) -> None:
         """Fill the slots and check the prior knowledge of the costs; called by the constructor of a subclass."""
         self.belief = self._part("belief", belief)
-        self.schedule = self._part("schedule", schedule)
+        if "schedule" in self.parts:  # else the agent plans at fixed rounds
+            self.schedule = self._part("schedule", schedule)
         self.cost_belief = self._part("cost_belief", cost_belief)
         entries = self.belief.entries(self.n_states, self.n_actions)
         self._need(ENTRY_BYTES * entries)
@@ -265,7 +266,8 @@ class Sampler(SystemAgent):
         if self.costs is None:
             self.cost_belief.learn(record, self.counts)
         super().end(record)
-        self.schedule.ended(record.steps)
+        if "schedule" in self.parts:
+            self.schedule.ended(record.steps)
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""

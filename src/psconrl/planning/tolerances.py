@@ -84,6 +84,7 @@ BOUND_ROUNDING = 1e-12  # rounding error of sums of doubles, relative to the sum
 
 # The best model in L1 balls.
 BALL_TOL = 1e-12  # improvements of a smaller share of costs and biases are rounding
+PRICE_TOL = 1e-11  # so much lower, for costs in [0, 1], is the answer at the price of the constraint by rounding
 
 # Repair of plans with disjoint classes.
 TIED_ACTION = 1e-9  # actions that lose no more than this times the potential of their state are optimal too

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psconrl.arrays import Ints
+from psconrl.kernels import special
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.runtime.contract import NO_CAP
@@ -140,6 +141,27 @@ class SquareRoot(Schedule):
         return min(float(rounds), 2 * sqrt(rounds) + _most_doublings(n_states * n_actions, rounds))
 
 
+class CubeRoot(Schedule):
+    r"""Stop after :math:`\lceil t^{1/3} \rceil` rounds, with t the rounds before, or once a pair has been visited
+    :math:`\max(1, N_{t_k}(s,a))` times.
+
+    For agents that learn multipliers from the excess of every episode: if episodes are this short, the squares
+    of all excesses add up to :math:`T^{4/3}` only.
+    """
+
+    name: ClassVar[str] = "cube-root"
+
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
+        """Return the cube root of the rounds so far, rounded up, and as many visits as there were so far."""
+        return ceil_of_cube_root(int(counts.pairs.sum())), counts.pairs.clip(min=1)
+
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        r""":math:`1 + (3 n^2 - n) / 2 + S A \log_2 (8 T / S A)` with :math:`n = \lceil T^{1/3} \rceil`: from
+        :math:`(j-1)^3` to :math:`j^3` begin at most 3j - 2 episodes that are not ended by a pair."""
+        n = ceil_of_cube_root(rounds)
+        return min(float(rounds), 1 + (3 * n * n - n) / 2 + _most_doublings(n_states * n_actions, rounds))
+
+
 class LengthOnly(Schedule):
     r"""Stop after :math:`\sqrt t` rounds, with t the rounds played before, whatever was visited.
 
@@ -202,6 +224,16 @@ class Published(Schedule):
 def root_of_rounds(counts: Counts) -> int:
     r"""Return :math:`\lceil \sqrt t \rceil`, with t the rounds so far; at least 1."""
     return max(1, ceil(sqrt(int(counts.pairs.sum()))))
+
+
+def ceil_of_cube_root(number: int) -> int:
+    r"""Return :math:`\lceil n^{1/3} \rceil`, exactly; at least 1.
+
+    >>> [ceil_of_cube_root(n) for n in (0, 1, 2, 8, 9, 10**12, 10**12 + 1)]
+    [1, 1, 2, 2, 3, 10000, 10001]
+    """
+    near = max(1, round(special.cbrt(float(number))))
+    return near + (near**3 < number)
 
 
 def _most_doublings(pairs: int, rounds: int) -> float:

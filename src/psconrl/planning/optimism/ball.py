@@ -40,6 +40,7 @@ class BallValues(NamedTuple):
     policy: Floats  # (S, A)
     gain: float  # average cost
     pairs: Floats  # (S, A), cost minus gain plus the mean bias of the successor, whose least value is 0
+    kernel: Floats  # (S, S), the distribution of the next state under the policy in that model
 
 
 def evaluate_in_balls(p_bar: Floats, radius: Floats, costs: Floats, policy: Floats) -> BallValues:
@@ -75,5 +76,5 @@ def _howard(p_bar: Floats, radius: Floats, costs: Floats, fixed: Floats | None) 
             policy = np.where(switched[:, None], one_hot(values.argmin(axis=1), A), policy)
             improved = improved or bool(switched.any())
         if not improved:
-            return BallValues(policy, gain, values)
+            return BallValues(policy, gain, values, P)
     raise SolverError(f"policy iteration over L1 balls has not settled within {MOST_MODELS:,} steps")
