@@ -37,12 +37,6 @@ def harbour(length: int = 4) -> psconrl.CMDP:
     return psconrl.CMDP(P, costs, [0.2, 0.3], initial=0)
 
 
-def ferry(crossing: float = 0.02) -> psconrl.CMDP:
-    """Two banks and a ferry that arrives once in fifty rounds; waiting for it costs as much as the worse bank."""
-    P = np.array([[[1.0, 0.0], [1.0 - crossing, crossing]], [[0.0, 1.0], [crossing, 1.0 - crossing]]])
-    return psconrl.CMDP(P, [[[0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]], [0.3])
-
-
 def ring(size: int = 12) -> psconrl.CMDP:
     """Stay, or move on around a one-way ring: two of its places are worth staying at."""
     S = size
@@ -59,7 +53,7 @@ ENVIRONMENTS = {
     "corridor": lambda: psconrl.load("corridor"),
     "islands": lambda: psconrl.load("islands"),
     "harbour": harbour,
-    "ferry": ferry,
+    "ferry": lambda: psconrl.load("islands", threshold=0.3, success=0.02),
     "ring": ring,
 }
 QUEUES = {"tandem": lambda: two_queues(8), "server": one_server}  # 64 states; only if they are asked for

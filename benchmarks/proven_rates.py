@@ -17,13 +17,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import psconrl
-from convergence import ferry
 from psconrl.experiment.true_constants import true_constants
 from psconrl.learning.registry import RECIPES
 
 ENVIRONMENTS = {
     "islands": lambda: psconrl.load("islands"),
-    "ferry": ferry,
+    "ferry": lambda: psconrl.load("islands", threshold=0.3, success=0.02),
     "riverswim": lambda: psconrl.load("riverswim"),
     "marsrover-4x4": lambda: psconrl.load("marsrover-4x4"),
     "slip": lambda: psconrl.load("marsrover-4x4", slip=0.1),

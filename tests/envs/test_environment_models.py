@@ -13,11 +13,13 @@ from psconrl import Status, evaluate, plan
 from psconrl.envs.chain import chain
 from psconrl.envs.inventory import inventory
 from psconrl.envs.queue import queue
-from psconrl.envs.random_models import dirichlet_cmdp, garnet
+from psconrl.envs.random_models import dirichlet_cmdp, garnet, ring
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError
+from psconrl.experiment.spec_file import shipped_spec
 from psconrl.markov.structure import is_communicating
+from psconrl.planning.analysis.slater import slater_gap
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from study import DRAWN, OWN
@@ -214,3 +216,56 @@ def test_environments_of_the_study_have_a_certified_optimum_and_a_binding_constr
     inside = np.flatnonzero(cmdp.transition.reachable_from(np.arange(cmdp.n_states) == 0))
     assert cmdp.transition.restrict(inside).communicates
     assert cmdp.available.all()
+
+
+def test_the_fifty_rings_meet_the_assumptions_of_the_theorems():
+    """The diameter is the time to leave all places but one, each by its surest action; the gap is that of the spec."""
+    models = [psconrl.load("ring", seed=k) for k in range(50)]
+    gaps = {agent.options["gap"] for agent in shipped_spec("theory").agents.values() if agent.knowledge.candidates
+            and "gap" in agent.options}  # fmt: skip
+    for model in models:
+        P = model.transition.toarray().reshape(6, 2, 6)
+        places = np.arange(6)
+        left = P[places, :, (places + 1) % 6]
+        assert (P[places, :, places] + left == 1.0).all()
+        assert ((left[:, 0] >= 1e-5) & (left[:, 0] <= 0.1)).all()
+        assert ((left[:, 1] >= 0.4) & (left[:, 1] <= 1.0)).all()
+        time = 1.0 / left.max(axis=1)
+        assert psconrl.diameter(model) == pytest.approx(time.sum() - time.min())
+        assert psconrl.diameter(model) <= 12.5
+        assert plan(model).multipliers[0] > 0.1
+    assert gaps == {0.2}
+    assert min(slater_gap(model) for model in models) == pytest.approx(0.2198, abs=5e-5)
+    assert len({model.transition.toarray().tobytes() for model in models}) == 50
+    np.testing.assert_array_equal(ring(53).transition.toarray(), models[3].transition.toarray())
+
+
+@pytest.mark.parametrize("seed", range(0, 50, 7))
+def test_the_optimum_of_a_ring_is_that_of_a_renewal_cycle(seed):
+    """In a cycle, x rounds are stays at the first place, y stays at the opposite one, and u others, of which each costs
+    0.5: x + 0.5 u = 0.4 (x + y + u). One of the two places is stayed at until one drifts, the other one left at random.
+    """
+    P = psconrl.load("ring", seed=seed).transition.toarray().reshape(6, 2, 6)
+    (drift, *_, away, _, _), leave = (P[np.arange(6), a, (np.arange(6) + 1) % 6] for a in (0, 1))
+    elsewhere = (1.0 / leave[[1, 2, 4, 5]]).sum()
+    x = 1.0 / drift  # as long as it can be, if the opposite place is left on purpose in time
+    y = (0.6 * x + 0.1 * (elsewhere + 1.0 / leave[3])) / (0.4 + 0.1 * away / leave[3])
+    u = elsewhere + (1.0 - away * y) / leave[3]
+    if away * y > 1.0:
+        y = 1.0 / away
+        x = (0.4 * y - 0.1 * (elsewhere + 1.0 / leave[0])) / (0.6 - 0.1 * drift / leave[0])
+        u = elsewhere + (1.0 - drift * x) / leave[0]
+    assert x + 0.5 * u == pytest.approx(0.4 * (x + y + u))
+    model = psconrl.load("ring", seed=seed)
+    assert plan(model).value == pytest.approx(1.0 - x / (x + y + u), abs=1e-9)
+    assert plan(model, method="lp").value == pytest.approx(1.0 - x / (x + y + u), abs=1e-7)
+
+
+def test_moving_between_the_islands_may_fail_like_a_ferry_that_comes_rarely():
+    ferry = psconrl.load("islands", threshold=0.3, success=0.02)
+    assert psconrl.diameter(ferry) == pytest.approx(50.0)
+    assert plan(ferry).value == pytest.approx(0.7)
+    np.testing.assert_allclose(ferry.transition.toarray().reshape(2, 2, 2)[:, 1], [[0.98, 0.02], [0.02, 0.98]])
+    for success in (0.0, 1.01):
+        with pytest.raises(ModelError, match="success must be a probability above 0"):
+            psconrl.load("islands", success=success)

@@ -392,3 +392,77 @@ def test_theory_without_a_slater_gap_ends_in_one_line(label):
     assert 0.0 < slater_gap(almost) < FEASIBLE  # a rounding error, in ranges
     with pytest.raises(ConfigError, match="its Slater gap is 0"):
         true_constants(almost, label)
+
+
+CANDIDATES = """
+seed = 5
+replicates = 3
+[agents.exact]
+agent = "psconrl-paper"
+candidates = { leak = [0.1, 0.01] }
+[agents.nothing]
+agent = "psconrl-paper"
+[experiments.leaky-islands]
+options = { leak = 0.01 }
+horizon = 200
+"""
+
+
+def test_candidates_are_the_models_of_the_environment_with_these_options():
+    exact, nothing = (
+        next(job for job in parse_spec(CANDIDATES).jobs() if job.label == label) for label in ("exact", "nothing")
+    )
+    agent = exact.make_agent(exact.environment())
+    rows = [psconrl.load("leaky-islands", leak=leak).transition.toarray() for leak in (0.1, 0.01)]
+    np.testing.assert_array_equal([model.toarray() for model in agent.belief.models], rows)
+    np.testing.assert_allclose(agent.belief.probabilities(agent.counts), [0.5, 0.5])
+    assert agent.belief.costs() is None  # the agent knows them
+    assert not execute(exact).error
+    assert len({dataclasses.replace(job, label="x").hash for job in (exact, nothing)}) == 2
+    other = parse_spec(CANDIDATES.replace("0.1, 0.01", "0.1, 0.02")).jobs()[0]
+    assert other.hash != exact.hash
+
+
+def test_several_options_are_combined_and_a_number_counts_from_zero():
+    text = CANDIDATES.replace("leak = [0.1, 0.01]", "seed = 3, slack = [0.1, 0.2]")
+    text = text.replace("leaky-islands", "garnet").replace("leak = 0.01", "states = 4")
+    agent = parse_spec(text).jobs()[0].make_agent(psconrl.load("garnet", states=4))
+    drawn = [psconrl.load("garnet", states=4, seed=seed).transition.toarray() for seed in (0, 0, 1, 1, 2, 2)]
+    np.testing.assert_array_equal([model.toarray() for model in agent.belief.models], drawn)
+
+
+def test_the_true_model_of_a_draw_is_one_of_the_fifty():
+    jobs = [job for job in shipped_spec("theory").jobs() if job.experiment == "rings-1e4"]
+    assert len(jobs) == 500
+    for job in jobs[:5]:
+        P, agent = job.environment().transition.toarray(), job.make_agent(job.environment())
+        assert sum(np.array_equal(P, model.toarray()) for model in agent.belief.models) == 1
+    drawn = [job.env_options["seed"] % 50 for job in jobs[:100]]
+    assert len(set(drawn)) > 25  # of 100 uniform draws out of 50: a false alarm has probability below 1e-9
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("candidates = { leak = [] }", "candidates.leak must be a list of numbers, or how many; got []"),
+        ('candidates = { leak = ["a"] }', "candidates.leak must be a list of numbers, or how many; got ['a']"),
+        ("candidates = { leak = 0.1 }", "candidates.leak must be a list of numbers, or how many; got 0.1"),
+        ("candidates = { leak = 0 }", "candidates.leak must be a whole number from 1 on; got 0"),
+        ("candidates = 3", "candidates must be a table; got 3"),
+        ("candidates = { leek = [0.1] }", "leaky-islands: unknown option 'leek'"),
+        ("candidates = { leak = [0.1] }\nsupport = true", "give candidates or support, not both"),
+        ("candidates = { leak = [0.1] }\nstructure = true", "give candidates or structure, not both"),
+        ("candidates = { leak = [0.1] }\noptions = { prior = 3 }", "option prior and candidates contradict"),
+    ],
+)
+def test_candidates_that_make_no_sense_end_in_one_line(tmp_path, given, complaint):
+    text = CANDIDATES.replace("candidates = { leak = [0.1, 0.01] }", given)
+    with pytest.raises(PsconrlError) as error:
+        run_sweep(parse_spec(text).jobs(), tmp_path / "never.db", workers=1)
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_agent_without_a_belief_takes_no_candidates():
+    with pytest.raises(ConfigError, match="candidates: agent 'c-ucrl' has no prior belief to set"):
+        Knowledge(candidates=(("leak", (0.1,)),)).need_believer("c-ucrl", ())

@@ -84,6 +84,13 @@ def test_the_short_form_says_what_it_leaves_out():
     assert parse_spec(text).shortened() == ["box: 2 of 4 runs, 500 of 2,000 rounds, without uniform and fha"]
 
 
+def test_an_experiment_without_replicates_is_left_out_of_the_short_form():
+    text = '[experiments.queue]\nagents = ["psconrl"]\nreplicates = 4\nquick = { replicates = 0 }'
+    spec = parse_spec(text)
+    assert (len(spec.jobs()), len(spec.jobs(quick=True))) == (4, 0)
+    assert spec.shortened() == ["queue: 0 of 4 runs"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -110,6 +117,7 @@ def test_the_short_form_says_what_it_leaves_out():
             "override.c-ucrl unknown key 'repllicates'; did you mean 'replicates'",
         ),
         (("horizon = 500", "horizon = 0"), "quick horizon must be a whole number from 1 on; got 0"),
+        (("replicates = 1 }", "replicates = -1 }"), "quick replicates must be a whole number from 1 on; got -1"),
         (("horizon = 500", 'horizon = "500"'), "quick horizon must be a whole number; got '500'"),
         (("slip = [0.0, 0.1]", "slip = 0.1"), "grid.slip must be a list of values; got 0.1"),
         (("[experiments.slippery]", "[experiment.slippery]"), "unknown key 'experiment'; did you mean 'experiments'"),

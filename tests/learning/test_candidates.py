@@ -45,6 +45,30 @@ def test_without_observations_the_weights_are_the_prior():
     np.testing.assert_allclose(belief.probabilities(counted([])), [0.25, 0.75])
 
 
+def test_transitions_that_are_new_since_the_last_sample_count():
+    belief = Candidates([chain(p) for p in (0.2, 0.5)]).made_for(2, 2, 1)
+    counts = counted([])
+    for moves in ([(0, 0, 1)], [(0, 0, 1)] * 2, [(1, 1, 0)], [(0, 0, 1), (1, 0, 1)]):
+        record = Record.empty(counts)
+        for s, a, t in moves:
+            record.step(s, a, t, np.zeros(2))
+        counts.add(record)
+        n = counts.transitions.sum(axis=0)
+        exact = np.array([p ** n[1] * (1 - p) ** n[0] for p in (0.2, 0.5)])
+        np.testing.assert_allclose(belief.probabilities(counts), exact / exact.sum(), rtol=1e-12)
+    np.testing.assert_allclose(belief.probabilities(counted([])), [0.5, 0.5])
+    assert not belief.doubts
+
+
+def test_one_candidate_that_explains_everything_is_enough():
+    belief = Candidates([chain(0.0), chain(0.5)]).made_for(2, 2, 1)
+    assert belief.probabilities(counted(MOVES))[1] == pytest.approx(1.0)
+    assert not belief.doubts
+    neither = Candidates([chain(0.0), chain(1.0)]).made_for(2, 2, 1)
+    neither.probabilities(counted(MOVES))
+    assert "no candidate" in neither.doubts
+
+
 def test_draws_are_weighed_only_if_asked_for():
     models = np.array([chain(p) for p in (0.2, 0.5, 0.9)])
     np.testing.assert_allclose(Draws(models).made_for(2, 2, 1).probabilities(counted(MOVES)), 1 / 3)

@@ -47,17 +47,20 @@ def corridor(length: int = 8, used: float = 0.25, success: float = 1.0) -> CMDP:
     )
 
 
-def islands(threshold: float = 0.5) -> CMDP:
+def islands(threshold: float = 0.5, success: float = 1.0) -> CMDP:
     """Build a model of two states with actions stay and move.
 
     Each state is free in one cost and expensive in the other, and moving is expensive in both. No stationary policy
-    attains the optimum, one half: it is the limit of ever rarer moves.
+    attains the optimum, one half: it is the limit of ever rarer moves. ``success``: probability that moving succeeds;
+    with 0.02 it is like waiting for a ferry that comes once in fifty rounds, which is the diameter.
 
     >>> islands()
     CMDP(2 states, 2 actions, 1 constraint, dense)
     """
+    if not 0.0 < success <= 1.0:
+        raise ModelError(f"success must be a probability above 0; got {success}")
     return CMDP(
-        [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]],
+        [[[1.0, 0.0], [1.0 - success, success]], [[0.0, 1.0], [success, 1.0 - success]]],
         [[[0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]],
         [threshold],
         state_names=("first", "second"),

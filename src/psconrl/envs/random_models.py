@@ -1,4 +1,4 @@
-r"""Random CMDPs: Garnets, and draws from a Dirichlet prior, on which Bayesian regret is defined.
+r"""Random CMDPs: Garnets, and draws from a Dirichlet and a finite prior, on which Bayesian regret is defined.
 
 A seed gives the same model on every machine and with every version of the libraries. NumPy guarantees the raw output of
 a bit generator permanently, but neither the methods of ``Generator`` nor the order of unstable sorts. So every draw
@@ -21,6 +21,8 @@ from psconrl.markov.structure import is_communicating
 from psconrl.model.cmdp import CMDP
 
 MAX_DRAWS = 1000
+RINGS = 50  # of the finite prior
+PLACES = 6  # on a ring
 
 
 def garnet(
@@ -95,6 +97,37 @@ def dirichlet_cmdp(
         each = np.tile(grid[(_uniforms(bits, A) * grid.size).astype(np.int64)] / S, S)[:, None]
     P = _dirichlet(bits, S * A, S, each)
     return _with_limits(P, _uniforms(bits, int(constraints) + 1, S, A), slack)
+
+
+def ring(seed: int = 0) -> CMDP:
+    """Draw one of fifty models, which are all the models that there are: a prior with an exact posterior.
+
+    Six places on a ring can be stayed at or left. Leaving succeeds with a probability between 0.4 and 1, staying fails
+    with one between 1e-5 and 0.1, so that the diameter is at most 5 / 0.4. The objective is 0 for staying at the first
+    place, and 1 elsewhere. The constrained cost is 1 there, 0 for staying at the opposite place, 0.5 elsewhere, and may
+    be 0.4 on average: the optimum alternates between these two places, and rarely where staying rarely fails.
+    ``seed``: the number of the model, modulo 50.
+
+    >>> ring()
+    CMDP(6 states, 2 actions, 1 constraint, dense)
+    """
+    drawn = _uniforms(_bits(int(seed) % RINGS), 2, PLACES)
+    left = np.stack([10.0 ** (-5.0 + 4.0 * drawn[0]), 0.4 + 0.6 * drawn[1]], axis=1)
+    places = np.arange(PLACES)
+    P = np.zeros((PLACES, 2, PLACES))
+    P[places, :, places] = 1.0 - left
+    P[places, :, (places + 1) % PLACES] = left
+    costs = np.stack([np.ones((PLACES, 2)), np.full((PLACES, 2), 0.5)])
+    costs[:, 0, 0], costs[:, PLACES // 2, 0] = (0.0, 1.0), (1.0, 0.0)
+    return CMDP(
+        P,
+        costs,
+        [0.4],
+        initial=0,
+        state_names=[f"place {place}" for place in places],
+        action_names=("stay", "leave"),
+        cost_names=("cost", "other"),
+    )
 
 
 def _as_masses(masses: Sequence[float]) -> Floats:

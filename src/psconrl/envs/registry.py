@@ -25,7 +25,7 @@ from psconrl.envs.network import network, network_system
 from psconrl.envs.own_systems import holds_system, read_system, with_values
 from psconrl.envs.patrol import patrol
 from psconrl.envs.queue import queue, queue_system
-from psconrl.envs.random_models import dirichlet_cmdp, garnet
+from psconrl.envs.random_models import dirichlet_cmdp, garnet, ring
 from psconrl.envs.random_walk import random_walk
 from psconrl.envs.riverswim import riverswim
 from psconrl.envs.stock import stock, stock_system
@@ -102,6 +102,7 @@ ENVIRONMENTS: dict[str, Environment] = {
     ),
     "garnet": Environment(garnet, "random successors, random costs"),
     "dirichlet": Environment(dirichlet_cmdp, "transitions drawn from a Dirichlet prior"),
+    "ring": Environment(ring, "stay at a place of a ring or leave it, in one of fifty models"),
 }
 
 

@@ -114,6 +114,8 @@ class Job:
         if model is None:
             raise ConfigError(f"{self.knowledge.word} needs a model, and {self.env} has none: it can only be played")
         self.knowledge.need_believer(self.agent, self.agent_options)
+        if self.knowledge.candidates:
+            return {"belief": self.knowledge.finite_prior(self.env, self.env_options)}
         if self.knowledge.structure:
             return self.knowledge.options_in_system(_structure(*_environment_id(self)), model, self.agent)
         return self.knowledge.options(model, self.agent, known_costs=self.known_costs, emission=self.emission)

@@ -2,10 +2,12 @@
 
 The command line has the options ``--support``, ``--trust``, ``--worth``, ``--baseline`` and ``--structure``. A spec has
 the keys ``support``, ``trust``, ``worth``, ``baseline`` and ``structure``, and also ``true_constants``, which gives an
-agent the constants of the true model that its theory assumes, such as spans and a Slater gap.
+agent the constants of the true model that its theory assumes, such as spans and a Slater gap, and ``candidates``, which
+gives it finitely many models of which one is true.
 """
 
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from psconrl.escaping import quoted
 from psconrl.experiment.true_constants import need_assumed, true_constants
 from psconrl.learning.baseline import baseline_policy, known_baseline
 from psconrl.learning.checks import need_all_actions
+from psconrl.learning.posterior.candidates import Candidates
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.registry import recipe_for
@@ -41,6 +44,7 @@ class Knowledge:
     baseline: str = ""  # "safest", or the file of a plan
     structure: bool = False  # a System's, of which only the parameters of its noise are unknown
     true_constants: bool = False  # those that the agent's theory assumes
+    candidates: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # options of the environment, with their possible values
     file: str = ""  # digest of the file of the model or the plan, if any, when this was made
     dashes: str = ""
 
@@ -59,16 +63,24 @@ class Knowledge:
             )
         if self.baseline and (self.support or self.trust):
             raise ConfigError(f"give {mark}baseline or {mark}{'support' if self.support else 'trust'}, not both")
+        if self.candidates and len(self._given) > 1:
+            other = next(word for word in self._given if word != "candidates")
+            raise ConfigError(f"give candidates or {other}, not both: candidates are all that is known")
 
     def __bool__(self) -> bool:
-        return self.support or bool(self.trust or self.baseline) or self.structure or self.true_constants
+        return bool(self._given)
+
+    @property
+    def _given(self) -> list[str]:
+        """The keys that are given, of those that stand by themselves."""
+        words: dict[str, Any] = {"support": self.support, "trust": self.trust, "baseline": self.baseline}
+        words |= {"structure": self.structure, "true_constants": self.true_constants, "candidates": self.candidates}
+        return [word for word, given in words.items() if given]
 
     @property
     def word(self) -> str:
         """The key or option that gives this knowledge."""
-        words: dict[str, Any] = {"support": self.support, "trust": self.trust, "baseline": self.baseline}
-        words |= {"structure": self.structure, "true_constants": self.true_constants}
-        return self.dashes + next(word for word, given in words.items() if given)
+        return self.dashes + self._given[0]
 
     def need_believer(self, agent: str, chosen: Collection[str]) -> None:
         """Raise an error if the agent cannot use this knowledge, or if its options contradict it."""
@@ -81,9 +93,10 @@ class Knowledge:
             raise ConfigError(f"{mark}baseline: agent {quoted(agent)} has no baseline; 'safe' and 'c-ucrl' have")
         if self.true_constants:
             need_assumed(agent, chosen)
-        if (self.support or self.trust) and recipe_for(agent).slots.get("belief") is None:
+        sets_belief = bool(self.support or self.trust or self.candidates)
+        if sets_belief and recipe_for(agent).slots.get("belief") is None:
             raise ConfigError(f"{self.word}: agent {quoted(agent)} has no prior belief to set")
-        said = dict.fromkeys(SAID_BY if self.support or self.trust else (), self.word)
+        said = dict.fromkeys(SAID_BY if sets_belief else (), self.word)
         said |= dict.fromkeys(SAID_BY, f"{mark}structure") if self.structure else {}
         said |= {"baseline": f"{mark}baseline"} if self.baseline else {}
         for option in sorted(set(said) & set(chosen)):
@@ -137,6 +150,16 @@ class Knowledge:
             found |= known_baseline(cmdp, self._given_baseline(), by_state=True)
             del found["ranges"]  # the system determines them
         return found
+
+    def finite_prior(self, env: str, env_options: Mapping[str, Any]) -> Candidates:
+        """Return the belief that one of the candidates is true, all with the same probability.
+
+        They are the models of an environment with all combinations of the values that are possible.
+        """
+        names = [name for name, _ in self.candidates]
+        points = itertools.product(*(values for _, values in self.candidates))
+        chosen = [{**env_options, **dict(zip(names, point, strict=True))} for point in points]
+        return Candidates([load(env, **options).transition.csr() for options in chosen])
 
     def _given_baseline(self) -> Plan | None:
         """Return the plan of the baseline; None for the safest policy."""

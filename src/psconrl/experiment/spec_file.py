@@ -144,7 +144,8 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {
         "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
-        "trust": str, "worth": (int, float), "baseline": str, "structure": bool, "true_constants": bool, "setting": str,
+        "trust": str, "worth": (int, float), "baseline": str, "structure": bool, "true_constants": bool,
+        "candidates": dict, "setting": str,
     }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
@@ -154,7 +155,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    words = ("support", "trust", "worth", "baseline", "structure", "true_constants")
+    words = ("support", "trust", "worth", "baseline", "structure", "true_constants", "candidates")
     given: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
     return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(given, where, folder))
 
@@ -166,10 +167,23 @@ def _knowledge(given: dict[str, Any], where: str, folder: Path | None) -> Knowle
     if given.get("baseline", SAFEST) != SAFEST:
         given["baseline"] = str(((folder or Path()) / given["baseline"]).resolve())
         given["file"] = file_digest(given["baseline"])
+    if "candidates" in given:
+        given["candidates"] = _possible_values(given["candidates"], where)
     try:
         return Knowledge(**given)
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
+
+
+def _possible_values(table: Mapping[str, Any], where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Return options of the environment with their values, as tuples; a number n stands for 0 to n - 1."""
+    found = []
+    for key, given in table.items():
+        values = list(range(as_count(given, f"{where} candidates.{key}", ConfigError))) if is_whole(given) else given
+        if not isinstance(values, list) or not values or not {type(value) for value in values} <= {int, float}:
+            raise ConfigError(f"{where} candidates.{key} must be a list of numbers, or how many; got {quoted(given)}")
+        found.append((key, tuple(values)))
+    return tuple(found)
 
 
 def _place(env: str, where: str, folder: Path | None) -> str:
@@ -193,8 +207,9 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     env = _place(data.pop("env", name), where, folder)
     _check_values(data, where)
     quick = _checked(data.pop("quick", {}), f"{where} quick", {key: EXPERIMENT_TYPES[key] for key in QUICK_KEYS})
-    for key in ("horizon", "replicates"):
-        _positive(quick, key, f"{where} quick")
+    _positive(quick, "horizon", f"{where} quick")
+    if quick.get("replicates") != 0:  # with 0 the short form has no run
+        _positive(quick, "replicates", f"{where} quick")
     labels = _labels(data.pop("agents", None), where, agents, folder)
     without = data.get("without", {})
     _check_without(without, where, labels or list(agents))

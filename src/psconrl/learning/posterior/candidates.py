@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.escaping import quoted
 from psconrl.learning.checks import as_costs, as_flag, as_numbers
@@ -21,6 +21,7 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
+from psconrl.products import product
 from psconrl.saved_fields import integer, maybe, read_fields, table_of, text
 from psconrl.sizes import SMALL_SAMPLE_STATES
 
@@ -56,6 +57,9 @@ class Candidates(Belief):
             raise AgentError(f"weights must be {len(given)} numbers from 0 on, not all 0; got {quoted(weights)}")
         self.doubts: dict[str, str] = {}
         self._drawn: int | None = None
+        self._observed = np.empty(0, dtype=np.int64)  # the transitions that the following is about
+        self._logs = np.empty((len(given), 0))  # of their probabilities in every model
+        self._impossible = 0  # how many of them the best model calls impossible
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         for model in self.models:
@@ -75,19 +79,21 @@ class Candidates(Belief):
 
     def probabilities(self, counts: Counts) -> Floats:
         """Return the posterior probabilities (K,) of the models."""
-        numbers, times = counts.tally.numbers, counts.tally.times
-        rows, following = np.divmod(numbers, counts.n_states)
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.weights)
-        least = np.inf
-        for k, model in enumerate(self.models):
-            p = np.asarray(model[rows, following]).ravel() if numbers.size else np.zeros(0)
-            least = min(least, float((p <= 0.0).sum()))
-            logs[k] += float(times @ np.log(np.maximum(p, NEVER)))
-        if least > 0 and np.isfinite(least):
+        if not np.array_equal(counts.tally.numbers, self._observed):
+            self._look_up(counts)
+        if self._impossible:
             self.doubts[NO_CANDIDATE] = "no candidate explains all transitions that were observed"
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights) + product(self._logs, counts.tally.times.astype(np.float64))
         shares = np.exp(logs - logs.max())
         return np.asarray(shares / shares.sum())
+
+    def _look_up(self, counts: Counts) -> None:
+        """Look up the probabilities of the transitions that were observed, which is needed when there are new ones."""
+        self._observed = counts.tally.numbers.copy()
+        rows, following = np.divmod(self._observed, counts.n_states)
+        found = np.array([_entries(model, rows, following) for model in self.models])
+        self._logs, self._impossible = np.log(np.maximum(found, NEVER)), int((found <= 0.0).sum(axis=1).min())
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Draw one of the models."""
@@ -143,6 +149,11 @@ class Draws(Candidates):
     def probabilities(self, counts: Counts) -> Floats:
         """Return the probabilities (K,) of the draws."""
         return super().probabilities(counts) if self.weigh else np.full(len(self.models), 1.0 / len(self.models))
+
+
+def _entries(model: csr_array, rows: Ints, columns: Ints) -> Floats:
+    """Return entries of a sparse matrix; SciPy returns a sparse array where there are none."""
+    return np.asarray(model[rows, columns]).ravel() if rows.size else np.empty(0)
 
 
 def _as_rows(model: Any) -> csr_array:
