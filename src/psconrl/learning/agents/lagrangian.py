@@ -9,8 +9,8 @@ multiplier along the gradient estimated from the observed costs:
 
 with the sum over the rounds of episode k, t the rounds so far, and :math:`u_i` the range of cost i. A multiplier has
 units of objective per cost, so its step per excess has units of objective per cost squared. In ranges, the rate
-:math:`\eta` is dimensionless. The method is cheap, but sensitive to the rate and to the initial multipliers. It has no
-guarantee like that of PSConRL.
+:math:`\eta` is dimensionless. The method is cheap, but sensitive to the rate and to the initial multipliers. No bound
+is known for these steps; ``TheoremLagrangian`` has others, with one.
 """
 
 from collections.abc import Sequence

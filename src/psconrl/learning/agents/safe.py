@@ -1,7 +1,8 @@
 r"""Safe exploration from a known policy: every policy played while learning satisfies the constraints in the long run.
 
 DOPE (Bura et al. 2022), OptPess-LP (Liu et al. 2021) and S-OPS (Stradi et al. 2025) explore safely in episodes of fixed
-length. For averages, CUCRL2 (Garcelon et al. 2020) keeps the reward of the whole run near that of a baseline. No version
+length. For averages, CUCRL2 (Garcelon et al. 2020) keeps the reward of the whole run near that of a baseline; Algorithm
+1 of Chen, Jain and Luo (2022) and Triple-QA (Wei, Liu and Ying 2022) bound the violation of the whole run. No version
 for averages in which every policy meets separate constraints is known to us. This one is this library's own.
 
 The agent is given a baseline policy and, for every constraint, its slack and its span (``learning.baseline``). Every

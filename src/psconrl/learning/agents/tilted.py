@@ -13,9 +13,10 @@ and ends after L rounds, with the epoch, or once the radii of the pairs visited 
 
 For one constraint, in communicating models of diameter D with a policy that stays :math:`\zeta` below the threshold,
 expected regret and violation are of order :math:`(1 + 1/\zeta)(D S \sqrt{A T} + S A \sqrt T)` up to logarithms;
-neither D nor :math:`\zeta` is known to the agent. docs/agents/tilted.md has the proof. It combines the optimistic
+neither D nor :math:`\zeta` is known to the agent. docs/theorems.md has the proof. The agent combines the optimistic
 program of UCRL-CMDP (Singh, Gupta and Shroff 2020) with a price that reacts to the violation so far, as in Cheung 2019
-(arXiv 1905.06466); for rates without such a price see Chen, Jain and Luo 2022 (arXiv 2202.00150).
+(arXiv 1905.06466). Chen, Jain and Luo 2022 (arXiv 2202.00150) and Yu, Bae and Lee 2026 (arXiv 2609.39093) have
+:math:`\sqrt T` if spans are known and a stationary policy is optimal.
 """
 
 import math
