@@ -10,6 +10,7 @@ and ``PSCONRL_BUILD=later`` to install a clone without them (``make`` builds the
 """
 
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
@@ -152,8 +153,13 @@ class BuildKernels(build_ext):
     def run(self) -> None:
         """Find out what there is to build, and build it."""
         remove_old()
-        self.distribution.ext_modules[:] = extensions()
         self.parallel = os.cpu_count() or 1
+        self.announce(
+            f"psconrl: compiling the numerical kernels with {self.parallel} processes; "
+            "with two this takes about a minute, and three or more if the machine is busy",
+            logging.INFO,
+        )
+        self.distribution.ext_modules[:] = extensions()
         self.swig_opts = None  # which setuptools does not expect to find finalized
         self.finalize_options()
         super().run()

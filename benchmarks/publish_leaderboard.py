@@ -5,23 +5,27 @@ Run ``psconrl reproduce leaderboard`` and ``psconrl reproduce sensitivity`` firs
 runs in the last folder that has any count. With ``--submit`` this writes the submission of every agent,
 docs/submissions/AGENT.json, from the runs in the folders. The board itself is built from these files; only agents that
 know the structure are taken from the folders. It writes small figures and leaderboard-tables.md to docs/results, and
-prints the standings; the text around them, docs/leaderboard.md, is written by hand.
+the standings to docs/leaderboard/standings.md and README.md, between the marks of ``marked_tables``. What other
+rankings there would be at other charges is printed. The text around the tables is written by hand.
 """
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from marked_tables import fill_tables
 from psconrl.experiment.board_protocol import REFERENCE, board_groups, board_plays, find_entry
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import titles_of
 from psconrl.report.board_page import CHARGES, ranking_changes, submissions_by_title
 from psconrl.report.curves import Experiment, read_experiments
-from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboards
+from psconrl.report.leaderboard import STRUCTURE_SUFFIX, Board, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
 from psconrl.report.leaderboard_tables import markdown_page, overall_tables
 from psconrl.report.metrics import measures
@@ -32,7 +36,23 @@ from psconrl.report.submission_file import write_submission
 
 DOCS = Path(__file__).parents[1] / "docs"
 OUT, SUBMISSIONS = DOCS / "results", DOCS / "submissions"
+STANDINGS, README = DOCS / "leaderboard" / "standings.md", DOCS.parent / "README.md"
 DPI = 100
+# The rows of the README, and its columns: a heading, and the table and the column from which it is.
+README_AGENTS = ("psconrl", "lagrangian", "ucrl-cmdp", "psconrl-paper", REFERENCE)
+README_COLUMNS = (
+    ("agent", "Standings", "agent"),
+    ("setting", "Standings", "setting"),
+    ("mean rank", "Standings", "rank"),
+    ("loss, %", "Standings", "loss"),
+    ("90th percentile", "Standings", "90%"),
+    ("worst run", "Standings", "worst run"),
+    ("overspent, %", "Standings", "overspent"),
+    ("strong violation, %", "Standings", "strong"),
+    ("mean rank, not seen", "By part", "rank, not seen"),
+    ("loss, not seen, %", "By part", "loss, not seen"),
+    ("seconds per run", "Standings", "s"),
+)
 
 
 def experiments_of(folders: Sequence[Path], file: str) -> list[Experiment]:
@@ -109,6 +129,33 @@ def at_end(experiment: Experiment) -> Experiment:
     return replace(experiment, curves=curves)
 
 
+def readme_table(board: Board, tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the table of the README from those of a board, by title: some agents, and no intervals."""
+    rows = []
+    for number, standing in enumerate(board.standings):
+        if standing.label in README_AGENTS:
+            cells = [
+                tables[title]["rows"][number][tables[title]["header"].index(name)] for _, title, name in README_COLUMNS
+            ]
+            rows.append([re.sub(r" \[.*", "", str(cell)) for cell in cells])
+    return markdown_table([heading for heading, _, _ in README_COLUMNS], rows)
+
+
+def fill_pages(boards: Mapping[str, Board], settings: Mapping[str, str]) -> None:
+    """Write the standings to the page that has all of them, and some to the README."""
+    tables = {name: {t["title"]: t for t in overall_tables(board, settings)} for name, board in boards.items()}
+    fill_tables(
+        STANDINGS,
+        {
+            f"{name}, {title}": markdown_table(table["header"], table["rows"])
+            for name, own in tables.items()
+            for title, table in own.items()
+        },
+    )
+    known = next(iter(boards))
+    fill_tables(README, {f"{known}, in short": readme_table(boards[known], tables[known])})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="From submissions and a sensitivity study to docs.")
     parser.add_argument("folders", metavar="FOLDER", type=Path, nargs="*", default=[Path("results/full")])
@@ -137,9 +184,7 @@ def main() -> None:
         "",
     ]
     (OUT / "leaderboard-tables.md").write_text("\n".join(parts), encoding="utf-8")
-    for name, board in boards.items():
-        for table in overall_tables(board, settings):
-            print(f"\n### {name}: {table['title']}\n\n{markdown_table(table['header'], table['rows'])}")
+    fill_pages(boards, settings)
     print("\n".join(ranking_changes({charge: leaderboards(environments, charge) for charge in CHARGES})))
 
 

@@ -418,7 +418,7 @@ def test_agents_that_know_the_structure_have_the_values_of_those_that_do_not():
 def published_grids():
     """The rows of the table of hyperparameters: label, values, and the one with a star."""
     labels = {title_of(label): label for label in shipped_spec("sensitivity").agents}
-    text = (Path(__file__).parents[2] / "docs/leaderboard.md").read_text("utf-8")
+    text = (Path(__file__).parents[2] / "docs/leaderboard/protocol.md").read_text("utf-8")
     table = text.partition("| agent | hyperparameter |")[2].partition("\n\n")[0]
     for line in table.splitlines()[2:]:
         title, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))

@@ -1,4 +1,4 @@
-"""Runs of several folders are put on one board only if they are of one protocol."""
+"""Runs of several folders are put on one board only if they are of one protocol; all pages show the same standings."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,8 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from publish_leaderboard import experiments_of
+from marked_tables import fill_tables, tables_of
+from publish_leaderboard import README, README_COLUMNS, STANDINGS, experiments_of
 
 FILE = "leaderboard.db"
 FIRST = """
@@ -66,3 +67,50 @@ def test_runs_of_another_protocol_are_refused(folders, change, message):
     assert change[0] in AGAIN
     with pytest.raises(SystemExit, match=message):
         experiments_of(folders(FIRST, AGAIN.replace(*change)), FILE)
+
+
+def published_tables():
+    """The table of every section of the page of all tables, by "board, title"."""
+    text = (STANDINGS.parents[1] / "results" / "leaderboard-tables.md").read_text("utf-8")
+    boards = (part.partition("\n") for part in text.split("\n## ")[1:])
+    return {
+        f"{board}, {section.partition(chr(10))[0]}": section.partition("\n\n")[2].partition("\n\n")[0]
+        for board, _, below in boards
+        for section in below.split("\n### ")[1:]
+    }
+
+
+def rows_of(table):
+    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def test_the_page_of_the_standings_shows_those_of_all_tables():
+    found = tables_of(STANDINGS.read_text("utf-8"))
+    assert len(found) == 7  # two of each kind of costs, one of known structure
+    published = published_tables()
+    assert found == {name: published[name] for name in found}
+
+
+def test_the_readme_shows_some_rows_of_the_same_tables():
+    (table,) = tables_of(README.read_text("utf-8")).values()
+    shown = {row["agent"]: row for row in rows_of(table)}
+    assert {"PSConRL", "uniform"} < set(shown)
+    published = published_tables()
+    for heading, title, name in README_COLUMNS:
+        cells = {row["agent"]: row[name] for row in rows_of(published[f"Costs known, {title}"])}
+        assert {agent: row[heading] for agent, row in shown.items()} == {a: cells[a].split(" [")[0] for a in shown}
+
+
+def test_tables_are_filled_between_their_marks(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- table: one -->\n<!-- end of table -->\nb\n")
+    for _ in range(2):
+        fill_tables(page, {"one": "| 1 |", "two": "| 2 |"})
+        assert page.read_text() == "a\n<!-- table: one -->\n\n| 1 |\n\n<!-- end of table -->\nb\n"
+    assert tables_of(page.read_text()) == {"one": "| 1 |"}
+    with pytest.raises(SystemExit, match="has the tables"):
+        fill_tables(page, {"two": "| 2 |"})
+    page.write_text("none")
+    with pytest.raises(SystemExit, match="has the tables"):
+        fill_tables(page, {})

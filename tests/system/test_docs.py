@@ -287,8 +287,8 @@ def test_the_table_of_what_an_agent_is_given_is_what_it_is_given():
 @pytest.mark.parametrize(
     ("text", "cls"),
     [
-        ("own-system.md: An event has these attributes", EpisodeEvent),
-        ("own-system.md: `plan` is a `psconrl.agents.EpisodePlan`", EpisodePlan),
+        ("watching.md: An event has these attributes", EpisodeEvent),
+        ("watching.md: `plan` is a `psconrl.agents.EpisodePlan`", EpisodePlan),
         ("extending/agent.md: ### The plan of an episode", EpisodePlan),
         ("experiments.md: The argument has these attributes", RecordedRun),
     ],
