@@ -186,6 +186,8 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
     from psconrl.report.paper_figures import figure1, figure2, figure3
     from psconrl.report.policy_figure import policy_figure
     from psconrl.report.theory_figure import theory_figure
+    from psconrl.report.theory_growth import is_of_several_lengths
+    from psconrl.report.theory_growth_figures import growth_figures
 
     with Store(results) as store:
         experiments = {e.name: e for e in read_experiments(store) if e.curves}
@@ -202,7 +204,9 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
             if cmdp is not None:
                 figures[f"map-{name}"] = policy_figure(cmdp, plan(cmdp), name)
     if "theory" in chosen:
-        figures["theory"] = theory_figure([e for name, e in experiments.items() if name in theory])
+        bench = [e for name, e in experiments.items() if name in theory]
+        figures["theory"] = theory_figure([e for e in bench if not is_of_several_lengths(e)])
+        figures |= {f"theory-{name}": figure for name, figure in growth_figures(bench).items()}
     for name, figure in figures.items():
         for suffix in formats:
             write_figure(figure, folder / f"{name}.{suffix}")
@@ -221,13 +225,14 @@ def _print_decided(claims: dict[str, Any], remark: str) -> None:
 
 
 def _print_bounds(results: Path) -> None:
-    """Print the table of the theory bench."""
+    """Print the tables of the theory bench."""
     from psconrl.report.curves import read_experiments
     from psconrl.report.page_tables import bounds_table
+    from psconrl.report.theory_growth import growth_tables
 
     with Store(results) as store:
-        tables = bounds_table(read_experiments(store))
-    for found in tables:
+        experiments = read_experiments(store)
+    for found in (*bounds_table(experiments), *growth_tables(experiments)):
         show_table(found)
 
 

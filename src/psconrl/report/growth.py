@@ -1,4 +1,8 @@
-"""The empirical order of growth of regret: a log-log slope, over the last decade of a run or between two rounds."""
+"""The empirical order of growth of regret: a log-log slope, over the last decade of a run, between two rounds, or over
+runs of several lengths.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,19 +24,35 @@ def growth_exponent(rounds: Ints, regret: Floats) -> MeanInterval:
     >>> round(float(slope.mean), 3)
     0.5
     """
-    unknown = without_interval(np.nan)
     wanted = np.geomspace(max(rounds[-1] / DECADE, rounds[0]), rounds[-1], FIT_POINTS)
     at = np.unique(np.searchsorted(rounds, wanted).clip(max=rounds.size - 1))
     if at.size < 3:
-        return unknown
-    x = np.log(rounds[at]) - np.log(rounds[at]).mean()
-    means = regret[:, at].mean(axis=0)
+        return without_interval(np.nan)
+    return _slope(rounds[at], list(regret[:, at].T))
+
+
+def growth_over_horizons(horizons: Sequence[int], finals: Sequence[Floats]) -> MeanInterval:
+    """Return the log-log slope of the mean final regret in T, from runs of several lengths: ``finals[k]`` (runs,).
+
+    Runs of the same number are paired if all lengths have the same runs, and treated as independent if not.
+
+    >>> finals = [np.sqrt(T) * np.array([1.0, 2.0, 3.0]) for T in (100, 1_000, 10_000)]
+    >>> round(float(growth_over_horizons([100, 1_000, 10_000], finals).mean), 3)
+    0.5
+    """
+    return _slope(np.asarray(horizons), finals) if len(horizons) > 1 else without_interval(np.nan)
+
+
+def _slope(rounds: Ints, values: Sequence[Floats]) -> MeanInterval:
+    """Return the least-squares slope of the logarithm of the means of ``values[k]`` (runs,) in that of the rounds."""
+    x = np.log(rounds) - np.log(rounds).mean()
+    means = np.array([each.mean() for each in values])
     if (means <= NEGLIGIBLE_REGRET).any():
-        return unknown
+        return without_interval(np.nan)
     slope = np.log(means) @ x / (x @ x)
-    if len(regret) < INTERVAL_RUNS:
+    if min(map(len, values)) < INTERVAL_RUNS:
         return without_interval(slope)
-    drawn = np.tensordot(mean_weights(len(regret)), regret[:, at], axes=1)
+    drawn = np.stack([mean_weights(len(each)) @ each for each in values], axis=1)
     usable = np.asarray((drawn > NEGLIGIBLE_REGRET).all(axis=1))
     if usable.mean() < LEVEL:
         return without_interval(slope)

@@ -30,6 +30,7 @@ from psconrl.report.page_tables import (
     strong_table,
 )
 from psconrl.report.statistics import MeanInterval, mean_interval
+from psconrl.report.theory_growth import growth_tables
 
 # Headings of groups of experiments in their order, by the shipped spec that they belong to.
 HEADINGS = {"": "Yours", "paper": "The paper's", "theory": "Theory"}
@@ -84,6 +85,7 @@ def _build(store: Store) -> dict[str, Any]:
         "tables": [
             *claims_table([e for heading, e in grouped if heading == HEADINGS["paper"]]),
             *bounds_table(experiments),
+            *growth_tables([e for heading, e in grouped if heading == HEADINGS["theory"]]),
             *failures_table(experiments),
         ],
         "provenance": provenance_rows(store),

@@ -1,0 +1,91 @@
+"""Figures of the runs of several lengths: regret and violation against T, with the exponents of their growth."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from psconrl.arrays import Floats
+from psconrl.report.curves import Experiment
+from psconrl.report.panel_axes import plain
+from psconrl.report.statistics import mean_interval
+from psconrl.report.style import AMBER, BLACK, BROWN, LONG, LONG_SHORT, LOOKS, SHORT, SKY, Look
+from psconrl.report.theory_growth import Family, Line, exponent, families
+
+# Of the labels in the spec that are not agents of the library; those in one figure differ in dash or marker.
+LOOKS_OF_LABELS = LOOKS | {
+    "exact-theorem-1": LOOKS["lagrangian-theorem"],
+    "exact-theorem-3": LOOKS["psconrl-account"],
+    "exact-default": LOOKS["psconrl"],
+    "exact-paper": LOOKS["psconrl-paper"],
+    "exact-lagrangian": Look(AMBER, LONG, "D"),
+    "theorem-1": LOOKS["lagrangian-theorem"],
+    "theorem-1-slow": Look(AMBER, LONG_SHORT, "^"),
+    "theorem-1-long": Look(BROWN, SHORT, "D"),
+    "theorem-2": LOOKS["tilted"],
+    "theorem-2-bold": Look(BLACK, LONG, "s"),
+    "theorem-3": LOOKS["psconrl-account"],
+    "theorem-3-long": Look(SKY, LONG_SHORT, "s"),
+    "theorem-3-wide": Look(BLACK, SHORT, "*"),
+}
+REFERENCES = {0.5: r"$\sqrt{T}$", 2 / 3: "$T^{2/3}$", 1.0: "$T$"}
+PANEL = 3.7, 2.9  # inches
+TOP = 2.2  # of the axis over the highest point, as a power of the range of points: space for the legend
+
+
+def growth_figures(experiments: Sequence[Experiment]) -> dict[str, Figure]:
+    """Draw a figure for every family that has runs, by its name."""
+    return {family.name: growth_figure(family) for family in families(experiments)}
+
+
+def growth_figure(family: Family) -> Figure:
+    """Draw regret and violation against T: a row each and a column for every setting; if there is one, two columns."""
+    n = len(family.settings)
+    shape = (1, 2) if n == 1 else (2, n)
+    figure = Figure(figsize=(PANEL[0] * shape[1], PANEL[1] * shape[0]), layout="constrained")
+    panels: Any = figure.subplots(*shape, squeeze=False)
+    for k, setting in enumerate(family.settings):
+        regret, violation = panels[0] if n == 1 else panels[:, k]
+        lines = list(setting.lines.values())
+        _panel(regret, lines, [line.regret for line in lines], "regret", setting.title)
+        _panel(violation, lines, [line.violation for line in lines], "violation", setting.title)
+    return figure
+
+
+def _panel(axes: Axes, lines: Sequence[Line], finals: Sequence[Sequence[Floats]], name: str, title: str) -> None:
+    """Draw the means with their intervals; means that are not positive have no place on a logarithmic axis."""
+    lowest, highest = np.inf, 0.0
+    for line, values in zip(lines, finals, strict=True):
+        estimates = [mean_interval(runs) for runs in values]
+        mean = np.array([float(each.mean) for each in estimates])
+        half = np.nan_to_num(np.array([float(each.high - each.mean) for each in estimates]))
+        shown = mean > 0
+        T = np.array(line.horizons)[shown]
+        look = LOOKS_OF_LABELS[line.label]
+        low = np.minimum(half, 0.999 * mean)[shown]  # an interval that reaches below 0 goes down to the axis
+        label = plain(f"{line.title}: {exponent(line.horizons, values)}")
+        axes.errorbar(T, mean[shown], [low, half[shown]], capsize=2, lw=1.2, elinewidth=0.7, label=label,
+                      **look.marked_line)  # fmt: skip
+        lowest, highest = min([lowest, *mean[shown]]), max([highest, *mean[shown]])
+    axes.set(xscale="log", yscale="log", xlabel="T", ylabel=name, title=title)
+    if highest > 0:
+        _references(axes, lowest, highest)
+    axes.legend(fontsize=5.5, loc="upper left", handlelength=3.0, borderpad=0.3, labelspacing=0.25)
+    axes.title.set_fontsize(9)
+    axes.grid(alpha=0.3, lw=0.4)
+
+
+def _references(axes: Axes, lowest: float, highest: float) -> None:
+    """Draw the slopes of the theorems in the corner, and leave space for the legend above."""
+    floor, ceiling = max(lowest, highest / 1e6) / 2, highest
+    axes.set_ylim(floor, ceiling * (ceiling / floor) ** (TOP - 1))
+    left, right = axes.get_xlim()
+    for power, text in REFERENCES.items():
+        x = np.array([left, right])
+        y = floor * 1.3 * (x / left) ** power
+        axes.plot(x, y, color=BLACK, lw=0.6, ls=":", zorder=0)
+        at = min(right, left * (ceiling / floor) ** (0.9 / power)) / 1.15
+        axes.annotate(text, (at, floor * 1.3 * (at / left) ** power), fontsize=6, ha="right", va="bottom")
+    axes.set_xlim(left, right)
