@@ -18,6 +18,7 @@ import psconrl
 import psconrl.cli as cli_package
 from psconrl import CMDP, load, save
 from psconrl.cli import app, main
+from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
 
 
@@ -259,6 +260,50 @@ def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
     code, out, err = cli("pareto", two_limits, "--constraint", "a", "--threshold", "b=-1")
     assert (code, out) == (3, "")
     assert err == "InfeasibleError: no policy keeps 'b' <= -1; the least reachable average is 0. Raise the threshold.\n"
+
+
+SHORT_THEORY = """
+[agents.theorem-1]
+agent = "lagrangian-theorem"
+true_constants = true
+[experiments.bayes]
+env = "dirichlet"
+options = { states = 5, actions = 3, prior = 0.1, slack = 0.05 }
+draw = true
+agents = ["psconrl-paper"]
+horizon = 1_000
+replicates = 3
+checkpoints = "log"
+evaluate = true
+[experiments.ferry-1e2]
+env = "islands"
+options = { threshold = 0.3, success = 0.02 }
+agents = ["theorem-1"]
+horizon = 100
+replicates = 3
+evaluate = false
+[experiments.ferry-1e3]
+env = "islands"
+options = { threshold = 0.3, success = 0.02 }
+agents = ["theorem-1"]
+horizon = 1_000
+replicates = 3
+evaluate = false
+"""
+
+
+@pytest.mark.usefixtures("no_processes", "no_maps")
+def test_reproduce_draws_runs_of_several_lengths_apart_from_the_rest_of_the_theory(cli, tmp_path, monkeypatch):
+    shipped = {"theory": parse_spec(SHORT_THEORY), "paper": shipped_spec("paper")}
+    monkeypatch.setattr("psconrl.cli.reproduce.shipped_spec", shipped.__getitem__)
+    code, out, _ = cli("reproduce", "theory", "--out", tmp_path, "--workers", "1")
+    assert code == 0
+    pictures = sorted(path.stem for path in tmp_path.glob("*.pdf"))
+    assert pictures == ["theory", "theory-ferry"]
+    assert "Growth with T: A ferry with a diameter of 50" in out
+    assert "Against the theory" in out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("Growth with T: A ferry") == 1
 
 
 @pytest.mark.docs

@@ -41,47 +41,48 @@ def ferries(power, runs=4):
 
 
 @pytest.mark.parametrize("power", [0.5, 2 / 3, 1.0])
-def test_the_exponent_of_exact_powers_is_found_whatever_runs_there_are(power):
-    runs = [np.arange(1.0, n + 1) / np.arange(1.0, n + 1).mean() for n in (9, 4, 5)]
-    finals = [T**power * factors for T, factors in zip(HORIZONS, runs, strict=True)]
-    found = growth_over_horizons(HORIZONS, finals)
-    assert float(found.mean) == pytest.approx(power)
-    assert found.low < power < found.high
-    paired = growth_over_horizons(HORIZONS, [T**power * np.arange(1.0, 6) for T in HORIZONS])
-    assert (paired.low, paired.mean, paired.high) == pytest.approx((power,) * 3)  # the same runs at all lengths
+def test_the_exponent_of_exact_powers_is_found(power):
+    found = growth_over_horizons(HORIZONS, np.power(HORIZONS, power) * np.arange(1.0, 6)[:, None])
+    assert (found.low, found.mean, found.high) == pytest.approx((power,) * 3)  # runs differ by factors alone
 
 
 def test_the_exponent_is_the_slope_of_least_squares_of_the_logarithms_of_the_means():
-    rng = np.random.default_rng(0)
-    finals = [rng.uniform(1, 2, size=n) for n in (3, 6, 4)]
-    slope = np.polyfit(np.log(HORIZONS), [np.log(each.mean()) for each in finals], 1)[0]
+    finals = np.random.default_rng(0).uniform(1, 2, size=(4, 3))
+    slope = np.polyfit(np.log(HORIZONS), np.log(finals.mean(axis=0)), 1)[0]
     assert float(growth_over_horizons(HORIZONS, finals).mean) == pytest.approx(slope)
-    two = growth_over_horizons(HORIZONS[1:], finals[1:])
-    assert float(two.mean) == pytest.approx(np.log10(finals[2].mean() / finals[1].mean()))
+    two = growth_over_horizons(HORIZONS[1:], finals[:, 1:])
+    assert float(two.mean) == pytest.approx(np.log10(finals[:, 2].mean() / finals[:, 1].mean()))
+    assert two.low < two.mean < two.high
 
 
-def test_no_exponent_without_two_positive_means_and_no_interval_with_two_runs():
-    up = [np.ones(3), 10 * np.ones(3)]
-    assert np.isnan(growth_over_horizons([10], up[:1]).mean)
-    assert np.isnan(growth_over_horizons([10, 100], [up[0], -up[1]]).mean)
-    assert np.isnan(growth_over_horizons([10, 100], [np.array([5.0, -9.0, 1.0]), up[1]]).mean)
-    few = growth_over_horizons([10, 100], [np.ones(2), 10 * np.ones(3)])
+def test_no_exponent_without_positive_means_and_no_interval_with_two_runs():
+    up = np.array([[1.0, 10.0]] * 3)
+    assert np.isnan(growth_over_horizons([10, 100], up * [1, -1]).mean)
+    assert np.isnan(growth_over_horizons([10, 100], up * [[5, 1], [-9, 1], [1, 1]]).mean)
+    few = growth_over_horizons([10, 100], up[:2])
     assert float(few.mean) == pytest.approx(1.0)
     assert not few.has_interval
-    unsure = growth_over_horizons([10, 100], [np.array([40.0, -30.0, 1.0]), up[1]])  # the mean may well be negative
+    unsure = growth_over_horizons([10, 100], up * [[40, 1], [-30, 1], [1, 1]])  # the mean may well be negative
     assert np.isfinite(unsure.mean)
     assert not unsure.has_interval
 
 
 @pytest.mark.statistical
 def test_intervals_of_exponents_over_lengths_cover():
-    """300 samples of independent runs: at least 95% - 4.5 deviations cover; a false alarm once in 300,000 seeds."""
+    """300 samples of 20 runs: at least 95% - 4.5 deviations cover; a false alarm once in 300,000 seeds."""
     rng, covered = np.random.default_rng(0), 0
     for _ in range(300):
-        finals = [T**0.5 * rng.normal(1.0, 0.2, size=n) for T, n in zip(HORIZONS, (30, 20, 10), strict=True)]
-        found = growth_over_horizons(HORIZONS, finals)
+        found = growth_over_horizons(HORIZONS, np.sqrt(HORIZONS) * rng.normal(1.0, 0.2, size=(20, 3)))
         covered += bool(found.low <= 0.5 <= found.high)
     assert covered / 300 > 0.95 - 4.5 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_exponents_are_of_the_runs_that_both_lengths_have():
+    """Runs 0 to 5 at first, then 0 to 2, of which run k has (k + 1) T^(1/2); a mean over all runs would differ."""
+    some = [*ferries(0.5, runs=6)[:1], *ferries(0.5, runs=3)[1:]]
+    (line,) = families(some)[0].settings[0].lines.values()
+    assert line.exponents(line.regret) == "0.50 [0.50, 0.50]; 0.50 [0.50, 0.50]"
+    assert line.exponents(line.regret[:1]) == "-"
 
 
 def test_lengths_come_in_order_and_violations_are_positive_parts():
@@ -109,8 +110,8 @@ def test_the_table_has_means_and_exponents():
     (row,) = table["rows"]
     assert row[:3] == ["Theorem 1", "1,000, 10,000, 100,000", "4, 4, 4"]
     assert row[3].startswith("250 ± ")  # 2.5 times 1000^(2/3)
-    assert row[4] == "0.67 [0.67, 0.67]"
-    assert row[6] == "0.50"  # the mean of two zeros and two ones may well be negative: no interval
+    assert row[4] == "0.67 [0.67, 0.67]; 0.67 [0.67, 0.67]"
+    assert row[6] == "0.50; 0.50"  # the mean of two zeros and two ones may well be negative: no interval
     (single,) = growth_tables(ferries(2 / 3, runs=1)[:1])
     assert single["rows"][0][3:] == ["100", "-", "31.6", "-"]
 
@@ -122,7 +123,7 @@ def test_a_figure_has_regret_and_violation_side_by_side_or_a_column_for_every_se
     assert {name: len(figure.axes) for name, figure in drawn.items()} == {"ferry": 2, "leaks": 4}
     regret, violation = drawn["ferry"].axes
     assert (regret.get_ylabel(), violation.get_ylabel()) == ("regret", "violation")
-    assert regret.get_legend().get_texts()[0].get_text() == "Theorem 1: 0.50 [0.50, 0.50]"
+    assert regret.get_legend().get_texts()[0].get_text() == "Theorem 1: 0.50 [0.50, 0.50]; 0.50 [0.50, 0.50]"
     curve = next(line for line in regret.lines if line.get_marker() == LOOKS_OF_LABELS["theorem-1"].marker)
     np.testing.assert_allclose(curve.get_ydata(), 2.5 * np.sqrt(HORIZONS))
     assert [axes.get_title() for axes in drawn["leaks"].axes] == ["leak T^(-1)", "leak T^(-1/2)"] * 2

@@ -28,31 +28,29 @@ def growth_exponent(rounds: Ints, regret: Floats) -> MeanInterval:
     at = np.unique(np.searchsorted(rounds, wanted).clip(max=rounds.size - 1))
     if at.size < 3:
         return without_interval(np.nan)
-    return _slope(rounds[at], list(regret[:, at].T))
+    return _slope(rounds[at], regret[:, at])
 
 
-def growth_over_horizons(horizons: Sequence[int], finals: Sequence[Floats]) -> MeanInterval:
-    """Return the log-log slope of the mean final regret in T, from runs of several lengths: ``finals[k]`` (runs,).
+def growth_over_horizons(horizons: Sequence[int], finals: Floats) -> MeanInterval:
+    """Return the log-log slope of the mean final regret (runs, n) in T, from the same runs of n lengths.
 
-    Runs of the same number are paired if all lengths have the same runs, and treated as independent if not.
-
-    >>> finals = [np.sqrt(T) * np.array([1.0, 2.0, 3.0]) for T in (100, 1_000, 10_000)]
-    >>> round(float(growth_over_horizons([100, 1_000, 10_000], finals).mean), 3)
+    >>> T = np.array([100, 10_000])
+    >>> round(float(growth_over_horizons(T, np.sqrt(T) * np.array([[1.0], [2.0], [3.0]])).mean), 3)
     0.5
     """
-    return _slope(np.asarray(horizons), finals) if len(horizons) > 1 else without_interval(np.nan)
+    return _slope(np.asarray(horizons), finals)
 
 
-def _slope(rounds: Ints, values: Sequence[Floats]) -> MeanInterval:
-    """Return the least-squares slope of the logarithm of the means of ``values[k]`` (runs,) in that of the rounds."""
+def _slope(rounds: Ints, values: Floats) -> MeanInterval:
+    """Return the least-squares slope of the logarithm of the mean of ``values`` (runs, n) in that of the rounds."""
     x = np.log(rounds) - np.log(rounds).mean()
-    means = np.array([each.mean() for each in values])
+    means = values.mean(axis=0)
     if (means <= NEGLIGIBLE_REGRET).any():
         return without_interval(np.nan)
     slope = np.log(means) @ x / (x @ x)
-    if min(map(len, values)) < INTERVAL_RUNS:
+    if len(values) < INTERVAL_RUNS:
         return without_interval(slope)
-    drawn = np.stack([mean_weights(len(each)) @ each for each in values], axis=1)
+    drawn = np.tensordot(mean_weights(len(values)), values, axes=1)
     usable = np.asarray((drawn > NEGLIGIBLE_REGRET).all(axis=1))
     if usable.mean() < LEVEL:
         return without_interval(slope)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Experiment
 from psconrl.report.growth import growth_over_horizons
@@ -50,13 +50,24 @@ class Line:
 
     label: str
     horizons: list[int] = field(default_factory=list)
-    regret: list[Floats] = field(default_factory=list)  # (runs,) for every horizon, signed
+    replicates: list[Ints] = field(default_factory=list)  # (runs,) for every horizon
+    regret: list[Floats] = field(default_factory=list)  # (runs,), signed
     violation: list[Floats] = field(default_factory=list)  # (runs,), its positive part
 
     @property
     def title(self) -> str:
         """The agent in words."""
         return TITLES.get(self.label, title_of(self.label))
+
+    def exponents(self, finals: Sequence[Floats]) -> str:
+        """Return the exponents of growth from every length to the next, of the runs that have both, as in a table."""
+        found = []
+        for k in range(1, len(finals)):
+            before, after = self.replicates[k - 1 : k + 1]
+            _, first, last = np.intersect1d(before, after, return_indices=True)
+            pairs = np.stack([finals[k - 1][first], finals[k][last]], axis=1)
+            found.append(_exponent(growth_over_horizons(self.horizons[k - 1 : k + 1], pairs)))
+        return "; ".join(found) or "-"
 
 
 @dataclass
@@ -92,6 +103,7 @@ def families(experiments: Sequence[Experiment]) -> list[Family]:
         for label, curves in e.curves.items():
             line = setting.lines.setdefault(label, Line(label))
             line.horizons.append(int(curves.rounds[-1]))
+            line.replicates.append(curves.replicates)
             line.regret.append(curves.regret[:, -1])
             line.violation.append(np.maximum(curves.violation(1)[:, -1], 0.0))
     return [Family(name, FAMILIES[name], list(found[name].values())) for name in FAMILIES if name in found]
@@ -125,12 +137,13 @@ def _table(family: Family) -> dict[str, Any]:
         for line in setting.lines.values():
             cells = [", ".join(f"{T:,}" for T in line.horizons), ", ".join(str(len(runs)) for runs in line.regret)]
             for finals in (line.regret, line.violation):
-                cells += ["; ".join(_mean(runs) for runs in finals), exponent(line.horizons, finals)]
+                cells += ["; ".join(_mean(runs) for runs in finals), line.exponents(finals)]
             rows.append([*([setting.title] if several else []), line.title, *cells])
     return {
         "title": f"Growth with T: {family.title}",
         "note": "Means after T rounds with 95% intervals. Regret is signed; violation is the positive part of a run. "
-        "Exponents are slopes of the logarithm of the mean; - where a mean is not positive.",
+        "Exponents: log-log slope of the mean from every T to the next, of the runs that have both; - where a mean is "
+        "not positive.",
         "header": [
             *([""] if several else []), "agent", "T", "runs", "regret", "exponent", "violation", "exponent",
         ],
@@ -145,13 +158,7 @@ def _mean(runs: Floats) -> str:
     return f"{format_number(float(estimate.mean), 3)} ± {format_number(float(estimate.high - estimate.mean), 2)}"
 
 
-def exponent(horizons: Sequence[int], finals: Sequence[Floats]) -> str:
-    """Return the exponent of growth with its interval, as in a table.
-
-    >>> exponent([10, 1000], [np.full(3, 10.0), np.full(3, 100.0)]), exponent([10], [np.ones(3)])
-    ('0.50 [0.50, 0.50]', '-')
-    """
-    slope: MeanInterval = growth_over_horizons(horizons, finals)
+def _exponent(slope: MeanInterval) -> str:
     if np.isnan(slope.mean):
         return "-"
     return f"{slope.mean:.2f}" + (f" [{slope.low:.2f}, {slope.high:.2f}]" if slope.has_interval else "")

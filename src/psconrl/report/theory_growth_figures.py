@@ -12,7 +12,7 @@ from psconrl.report.curves import Experiment
 from psconrl.report.panel_axes import plain
 from psconrl.report.statistics import mean_interval
 from psconrl.report.style import AMBER, BLACK, BROWN, LONG, LONG_SHORT, LOOKS, SHORT, SKY, Look
-from psconrl.report.theory_growth import Family, Line, exponent, families
+from psconrl.report.theory_growth import Family, Line, families
 
 # Of the labels in the spec that are not agents of the library; those in one figure differ in dash or marker.
 LOOKS_OF_LABELS = LOOKS | {
@@ -31,7 +31,7 @@ LOOKS_OF_LABELS = LOOKS | {
     "theorem-3-wide": Look(BLACK, SHORT, "*"),
 }
 REFERENCES = {0.5: r"$\sqrt{T}$", 2 / 3: "$T^{2/3}$", 1.0: "$T$"}
-PANEL = 3.7, 2.9  # inches
+WIDTH, HEIGHT = 7.8, 2.8  # inches, of a figure and of a row
 TOP = 2.2  # of the axis over the highest point, as a power of the range of points: space for the legend
 
 
@@ -44,7 +44,7 @@ def growth_figure(family: Family) -> Figure:
     """Draw regret and violation against T: a row each and a column for every setting; if there is one, two columns."""
     n = len(family.settings)
     shape = (1, 2) if n == 1 else (2, n)
-    figure = Figure(figsize=(PANEL[0] * shape[1], PANEL[1] * shape[0]), layout="constrained")
+    figure = Figure(figsize=(WIDTH, HEIGHT * shape[0]), layout="constrained")
     panels: Any = figure.subplots(*shape, squeeze=False)
     for k, setting in enumerate(family.settings):
         regret, violation = panels[0] if n == 1 else panels[:, k]
@@ -65,14 +65,14 @@ def _panel(axes: Axes, lines: Sequence[Line], finals: Sequence[Sequence[Floats]]
         T = np.array(line.horizons)[shown]
         look = LOOKS_OF_LABELS[line.label]
         low = np.minimum(half, 0.999 * mean)[shown]  # an interval that reaches below 0 goes down to the axis
-        label = plain(f"{line.title}: {exponent(line.horizons, values)}")
+        label = plain(f"{line.title}: {line.exponents(values)}")
         axes.errorbar(T, mean[shown], [low, half[shown]], capsize=2, lw=1.2, elinewidth=0.7, label=label,
                       **look.marked_line)  # fmt: skip
         lowest, highest = min([lowest, *mean[shown]]), max([highest, *mean[shown]])
     axes.set(xscale="log", yscale="log", xlabel="T", ylabel=name, title=title)
     if highest > 0:
         _references(axes, lowest, highest)
-    axes.legend(fontsize=5.5, loc="upper left", handlelength=3.0, borderpad=0.3, labelspacing=0.25)
+    axes.legend(fontsize=5, loc="upper left", handlelength=3.0, borderpad=0.3, labelspacing=0.25)
     axes.title.set_fontsize(9)
     axes.grid(alpha=0.3, lw=0.4)
 
