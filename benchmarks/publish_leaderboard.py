@@ -30,12 +30,13 @@ from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_f
 from psconrl.report.leaderboard_tables import markdown_page, overall_tables
 from psconrl.report.metrics import measures
 from psconrl.report.print_table import markdown_table, print_table
-from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
+from psconrl.report.sensitivity import Hyperparameter, hyperparameter_table, hyperparameters
 from psconrl.report.submission import FACTS, SAME_BOARD, agree, merged_experiments, submission
 from psconrl.report.submission_file import write_submission
 
 DOCS = Path(__file__).parents[1] / "docs"
 OUT, SUBMISSIONS = DOCS / "results", DOCS / "submissions"
+TABLES, STUDY = OUT / "leaderboard-tables.md", "## One hyperparameter each"
 STANDINGS, README = DOCS / "leaderboard" / "standings.md", DOCS.parent / "README.md"
 DPI = 100
 # The rows of the README, and its columns: a heading, and the table and the column from which it is.
@@ -71,6 +72,12 @@ def experiments_of(folders: Sequence[Path], file: str) -> list[Experiment]:
     if not found:
         raise SystemExit(f"no runs in {file} of {', '.join(map(str, folders))}")
     return list(found.values())
+
+
+def sensitivity_study(folders: Sequence[Path]) -> list[Hyperparameter]:
+    """Return the study of hyperparameters in the folders; nothing if they have none, and that of the docs stays."""
+    file = "sensitivity.db"
+    return hyperparameters(experiments_of(folders, file)) if any((each / file).exists() for each in folders) else []
 
 
 def need_complete(path: Path, e: Experiment) -> None:
@@ -168,22 +175,21 @@ def main() -> None:
     environments = [*submitted, *(e for e in stored if e.name.endswith(STRUCTURE_SUFFIX))]
     boards = leaderboards(environments, groups=board_groups())
     settings = {label: agent.setting for label, agent in shipped_spec("leaderboard").agents.items()}
-    tried = hyperparameters(experiments_of(arguments.folders, "sensitivity.db"))
-    for name, figure in (("leaderboard", leaderboard_figure(boards)), ("sensitivity", sensitivity_figure(tried))):
+    figures = {"leaderboard": leaderboard_figure(boards)}
+    if study := sensitivity_study(arguments.folders):
+        figures["sensitivity"] = sensitivity_figure(study)
+    for name, figure in figures.items():
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
     columns = ["score", "priced", "violation", "largest-excess", "strong-violation"]
     parts = ["# Leaderboard: all tables\n", markdown_page(boards, settings), "## All measures\n"]
     for e in map(at_end, environments):
         parts.append(f"### {e.name}\n\n{print_table([e], measures([e], columns), 'markdown')}")
-    hyperparameter = hyperparameter_table(tried)
-    parts += [
-        "## One hyperparameter each\n",
-        markdown_table(hyperparameter["header"], hyperparameter["rows"]),
-        "",
-        hyperparameter["note"],
-        "",
-    ]
-    (OUT / "leaderboard-tables.md").write_text("\n".join(parts), encoding="utf-8")
+    if study:
+        table = hyperparameter_table(study)
+        parts += [STUDY, "", markdown_table(table["header"], table["rows"]), "", table["note"], ""]
+    else:
+        parts.append(STUDY + TABLES.read_text(encoding="utf-8").split(STUDY)[1])
+    TABLES.write_text("\n".join(parts), encoding="utf-8")
     fill_pages(boards, settings)
     print("\n".join(ranking_changes({charge: leaderboards(environments, charge) for charge in CHARGES})))
 
