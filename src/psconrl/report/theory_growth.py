@@ -79,7 +79,7 @@ class Setting:
 
 
 @dataclass
-class Family:
+class GrowthFamily:
     """Experiments that differ in their lengths, and in one setting."""
 
     name: str
@@ -92,7 +92,7 @@ def is_of_several_lengths(experiment: Experiment) -> bool:
     return experiment.name.split("-")[0] in FAMILIES and "-1e" in experiment.name
 
 
-def families(experiments: Sequence[Experiment]) -> list[Family]:
+def families(experiments: Sequence[Experiment]) -> list[GrowthFamily]:
     """Return the families that have runs, with the lengths in increasing order."""
     found: dict[str, dict[str, Setting]] = {}
     members = [e for e in experiments if is_of_several_lengths(e) and e.curves]
@@ -106,7 +106,7 @@ def families(experiments: Sequence[Experiment]) -> list[Family]:
             line.replicates.append(curves.replicates)
             line.regret.append(curves.regret[:, -1])
             line.violation.append(np.maximum(curves.violation(1)[:, -1], 0.0))
-    return [Family(name, FAMILIES[name], list(found[name].values())) for name in FAMILIES if name in found]
+    return [GrowthFamily(name, FAMILIES[name], list(found[name].values())) for name in FAMILIES if name in found]
 
 
 def _horizon(experiment: Experiment) -> int:
@@ -130,7 +130,7 @@ def growth_tables(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     return [_table(family) for family in families(experiments)]
 
 
-def _table(family: Family) -> dict[str, Any]:
+def _table(family: GrowthFamily) -> dict[str, Any]:
     several = len(family.settings) > 1
     rows = []
     for setting in family.settings:

@@ -12,7 +12,7 @@ from psconrl.report.curves import Experiment
 from psconrl.report.panel_axes import plain
 from psconrl.report.statistics import mean_interval
 from psconrl.report.style import AMBER, BLACK, BROWN, LONG, LONG_SHORT, LOOKS, SHORT, SKY, Look
-from psconrl.report.theory_growth import Family, Line, families
+from psconrl.report.theory_growth import GrowthFamily, Line, families
 
 # Of the labels in the spec that are not agents of the library; those in one figure differ in dash or marker.
 LOOKS_OF_LABELS = LOOKS | {
@@ -40,7 +40,7 @@ def growth_figures(experiments: Sequence[Experiment]) -> dict[str, Figure]:
     return {family.name: growth_figure(family) for family in families(experiments)}
 
 
-def growth_figure(family: Family) -> Figure:
+def growth_figure(family: GrowthFamily) -> Figure:
     """Draw regret and violation against T: a row each and a column for every setting; if there is one, two columns."""
     n = len(family.settings)
     shape = (1, 2) if n == 1 else (2, n)
