@@ -6,7 +6,7 @@ import pytest
 import psconrl
 from psconrl.agents import make
 from psconrl.envs.registry import ENVIRONMENTS, load_system
-from psconrl.errors import ConfigError, ModelError
+from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.registry import CLASSES
 from psconrl.learning.sampler import Sampler
@@ -86,12 +86,18 @@ def test_an_agent_that_knows_the_structure_loses_less(name, full):
 
 
 SAMPLERS = {name: cls for name, cls in CLASSES.items() if issubclass(cls, Sampler)}
+NEEDED = {"psconrl-account": {"horizon": 300}}  # options without which an agent cannot be made
+ONE_LIMIT = [("psconrl-account", "inventory")]  # agents for one limit, and a system with two
 
 
 @pytest.mark.parametrize("environment", ["inventory", "network"])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_class_of_samplers_can_know_a_system(name, environment):
-    agent = SAMPLERS[name].of(load_system(environment, **SMALL[environment]), seed=1)
+    if (name, environment) in ONE_LIMIT:
+        with pytest.raises(AgentError, match="serves models with one constraint; got 2"):
+            SAMPLERS[name].of(load_system(environment, **SMALL[environment]), seed=1, **NEEDED[name])
+        return
+    agent = SAMPLERS[name].of(load_system(environment, **SMALL[environment]), seed=1, **NEEDED.get(name, {}))
     trace = psconrl.simulate(load_system(environment, known=True, **SMALL[environment]), agent, 300, seed=2)
     assert trace.rounds[-1] == 300
     np.testing.assert_allclose(agent._episode_costs(), agent.belief.costs())
