@@ -40,7 +40,7 @@ TABLES, STUDY = OUT / "leaderboard-tables.md", "## One hyperparameter each"
 STANDINGS, README = DOCS / "leaderboard" / "standings.md", DOCS.parent / "README.md"
 DPI = 100
 # The rows of the README, and its columns: a heading, and the table and the column from which it is.
-README_AGENTS = ("psconrl", "lagrangian", "ucrl-cmdp", "psconrl-paper", REFERENCE)
+README_AGENTS = ("psconrl", "lagrangian-theorem", "lagrangian", "ucrl-cmdp", "psconrl-paper", REFERENCE)
 README_COLUMNS = (
     ("agent", "Standings", "agent"),
     ("setting", "Standings", "setting"),
