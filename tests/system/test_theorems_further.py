@@ -29,6 +29,7 @@ def test_lengths_of_stages_add_up():
         ratios.append(total / 2 ** (i / 2))
     assert 3.4 < max(ratios) <= 3.5
     assert further.stage_ratios([2**20])["5: number of stages"] == pytest.approx(1)
+    assert 0.97 < max(further.stage_ratios([2**i])["5: sum of L_n"] for i in range(30)) <= 1
     rng = np.random.default_rng(0)
     for _ in range(50):
         epochs = list(rng.integers(1, 10 ** int(rng.integers(1, 6)), 20))
