@@ -1,7 +1,8 @@
 """The inequalities of docs/theorems-further.md in numbers, each with a case that nearly attains it if there is one.
 
-Far from attained, so that a wrong constant would pass: the second moment of a lap and the change of cosh in it (ratios
-below 0.05), (5) and the lemma of step 3 (below 0.5), and (10) (below 0.5).
+Far from attained, so that a constant wrong by a factor of two would pass: the second moment of a lap and the change of
+cosh in it (ratios below 0.05), (5), the lemma of step 3 and (10) (below 0.5), and the compensators of the two
+exponentials, of which only the inequalities behind them are tested where they are equations.
 """
 
 import sys
