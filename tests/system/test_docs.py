@@ -225,7 +225,7 @@ def symbols_of(text):
     return found
 
 
-@pytest.mark.parametrize("page", ["theory", "theorems", "proofs", "algorithms"])
+@pytest.mark.parametrize("page", ["theory", "theorems", "theorems-further", "proofs", "algorithms"])
 def test_the_symbols_of_theorems_are_in_the_notation(page):
     text = (ROOT / f"docs/{page}.md").read_text("utf-8")
     statements = re.findall(
