@@ -15,8 +15,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_costs, as_flag, as_numbers
+from psconrl.learning.argument_checks import as_costs, as_flag, as_numbers
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.cmdp import CMDP
