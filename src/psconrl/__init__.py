@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from psconrl.learning.runtime.labels import Labels as Labels
     from psconrl.learning.runtime.logs import CSVLog as CSVLog
     from psconrl.learning.runtime.logs import TensorBoardLog as TensorBoardLog
-    from psconrl.learning.runtime.watchdog import Watchdog as Watchdog
+    from psconrl.learning.watchdog import Watchdog as Watchdog
     from psconrl.markov.evaluation import evaluate as evaluate
     from psconrl.markov.hitting_times import diameter as diameter
     from psconrl.model.cmdp import CMDP as CMDP

@@ -15,7 +15,7 @@ from psconrl.base.escaping import quoted
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.experiment.true_constants import need_assumed, true_constants
-from psconrl.learning.checks import need_all_actions
+from psconrl.learning.argument_checks import need_all_actions
 from psconrl.learning.posterior.candidates import Candidates
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.noise_posterior import Structured
