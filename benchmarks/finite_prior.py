@@ -22,7 +22,7 @@ import numpy as np
 
 import psconrl
 from psconrl.agents import Candidates
-from psconrl.planning.analysis.slater import slater_gap
+from psconrl.planning.slater import slater_gap
 
 PLACES, MODELS, MOST_DIAMETER, SEED = 6, 50, 20.0, 49
 LEAST_GAP, THRESHOLD = 0.1, 0.4

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from psconrl.caps import MOST_ROUNDS
+from psconrl.base.caps import MOST_ROUNDS
 from psconrl.cli import INTERRUPTED
 from psconrl.cli.autosave import AUTOSAVE_SECONDS
 from psconrl.cli.learn_progress import learn_with_progress

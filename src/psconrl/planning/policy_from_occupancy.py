@@ -1,12 +1,12 @@
-"""Long-run frequencies of a mixture; ``kernels.occupancy`` computes a stationary policy with these frequencies."""
+"""Long-run frequencies of a mixture; ``kernels.chains.occupancy`` computes a stationary policy with these frequencies."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels.occupancy import add_frequencies
+from psconrl.base.arrays import Floats, Ints
+from psconrl.kernels.chains.occupancy import add_frequencies
 
 
 class Played(Protocol):

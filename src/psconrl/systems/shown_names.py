@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.units import Units
 from psconrl.systems.limits import Requirement, Statement
 from psconrl.systems.prices import counted_unit, shown_number

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import AgentError, ConstraintWarning
 from psconrl.learning.parts.ledger import promises
 from psconrl.learning.runtime.events import EpisodeEvent

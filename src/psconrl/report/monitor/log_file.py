@@ -13,8 +13,8 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import MOST_ROUNDS
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import MOST_ROUNDS
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
 from psconrl.learning.runtime.logs import (
