@@ -19,7 +19,7 @@ from psconrl.kernels.graphs import graph, nested_dissection, successors
 from psconrl.kernels.linear import csr, krylov, sweeps
 from psconrl.kernels.play import play_loop, rounds
 
-SOURCES = sorted(path.stem for path in Path(kernels.__file__).parent.glob("[!_]*.py"))
+SOURCES = sorted(f"{path.parent.name}.{path.stem}" for path in Path(kernels.__file__).parent.glob("*/[!_]*.py"))
 
 
 def python(code, **environment):
@@ -36,7 +36,7 @@ def python(code, **environment):
 
 
 def test_the_widest_instruction_set_is_chosen():
-    code = "from psconrl import kernels; from psconrl.kernels import elimination; print(kernels.INSTRUCTIONS)"
+    code = "from psconrl import kernels; from psconrl.kernels.linear import elimination; print(kernels.INSTRUCTIONS)"
     widest = next(iter(_cpu.instruction_sets()), "baseline")
     assert python(code, PSCONRL_KERNELS="") == (0, widest, "")
     assert python(code, PSCONRL_KERNELS="baseline") == (0, "baseline", "")
