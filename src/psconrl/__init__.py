@@ -32,9 +32,12 @@ from psconrl.errors import (
 
 if TYPE_CHECKING:
     from psconrl import agents as agents
+    from psconrl.answers.asking import linear, plan
     from psconrl.answers.deterministic import best_deterministic
     from psconrl.answers.explanation import explain
+    from psconrl.answers.heat_map import heat_map
     from psconrl.answers.pareto import pareto, pareto_surface
+    from psconrl.answers.short_rule import rule
     from psconrl.answers.threshold_rule import threshold_rule
     from psconrl.answers.windows import plan_windows
     from psconrl.envs.continuing import continuing
@@ -53,7 +56,6 @@ if TYPE_CHECKING:
     from psconrl.model.io import save
     from psconrl.model.units import Units
     from psconrl.planning.plan import Plan
-    from psconrl.planning.planner import plan
     from psconrl.planning.proof.certificate import Status
     from psconrl.planning.proof.certify import certify
     from psconrl.simulation.model_estimation import estimate
@@ -88,14 +90,17 @@ _HOME = {
     "evaluate": "psconrl.markov.evaluation",
     "explain": "psconrl.answers.explanation",
     "gridworld": "psconrl.envs.gridworld",
+    "heat_map": "psconrl.answers.heat_map",
+    "linear": "psconrl.answers.asking",
     "load": "psconrl.envs.registry",
     "load_agent": "psconrl.learning.registry",
     "load_system": "psconrl.envs.registry",
     "pareto": "psconrl.answers.pareto",
     "pareto_surface": "psconrl.answers.pareto",
-    "plan": "psconrl.planning.planner",
+    "plan": "psconrl.answers.asking",
     "plan_windows": "psconrl.answers.windows",
     "regret": "psconrl.simulation.regret",
+    "rule": "psconrl.answers.short_rule",
     "save": "psconrl.model.io",
     "simulate": "psconrl.simulation.simulate",
     "threshold_rule": "psconrl.answers.threshold_rule",
@@ -139,6 +144,8 @@ __all__ = [
     "evaluate",
     "explain",
     "gridworld",
+    "heat_map",
+    "linear",
     "load",
     "load_agent",
     "load_system",
@@ -147,6 +154,7 @@ __all__ = [
     "plan",
     "plan_windows",
     "regret",
+    "rule",
     "save",
     "simulate",
     "threshold_rule",

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import psconrl
 from psconrl.systems.expressions import Expression
 from psconrl.systems.limits import read_statement
 from psconrl.systems.noise import Bernoulli
@@ -56,7 +57,7 @@ def test_limits_at_the_boundary_are_feasible(seed):
             f"P(c > {value / 10:.1f}) <= {float(100 - 100 * below):.10g}%",
             f"P(c <= {value / 10:.1f}) >= {level}%",
         ):
-            answer = system.with_limits([text]).plan()
+            answer = psconrl.plan(system.with_limits([text]))
             assert answer.feasible, text
             assert answer.value == pytest.approx(-1.0, abs=1e-9)
             assert all(limit.is_kept(answer.averages[limit.name]) for limit in answer.asked.requirements)
@@ -67,8 +68,8 @@ def test_limits_beyond_the_boundary_are_infeasible(seed):
     system, cases = random_case(seed)
     for value, below in cases:
         share = float(1 - below)
-        assert not system.with_limits([f"P(c > {value / 10:.1f}) <= {share - 1e-9!r}"]).plan().feasible
-        assert not system.with_limits([f"P(c >= {value / 10:.1f}) <= {share!r}"]).plan().feasible
+        assert not psconrl.plan(system.with_limits([f"P(c > {value / 10:.1f}) <= {share - 1e-9!r}"])).feasible
+        assert not psconrl.plan(system.with_limits([f"P(c >= {value / 10:.1f}) <= {share!r}"])).feasible
 
 
 def test_a_limit_does_not_forbid_by_the_rounding_of_its_own_expression():
@@ -87,7 +88,7 @@ def test_a_limit_does_not_forbid_by_the_rounding_of_its_own_expression():
         "P(0.3 - 0.2 * order < -0.3) <= 0",
         "P(level >= -0.3) >= 1",
     ):
-        answer = shop.with_limits([limit]).plan()
+        answer = psconrl.plan(shop.with_limits([limit]))
         assert answer.act({"s": 0}) == {"order": 3} or limit.startswith("p5"), limit
         assert answer.value >= 3.0 - 1e-9
     available = System(

@@ -2,8 +2,8 @@
 
 import pytest
 
+import psconrl
 from psconrl import ConfigError, ModelError, Units
-from psconrl.answers.measures import PolicyAverages
 from psconrl.systems.limits import read_statement
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.quantities import Mean, Percentile, Ratio, Shortfall
@@ -186,7 +186,7 @@ def ups_and_downs(**options):
 
 @pytest.mark.parametrize("limits", [["1 <= p50(up) <= 2"], ["p50(up) <= 2", "p50(up) >= 1"], ["p50(up) == 1"]])
 def test_a_percentile_between_two_numbers_holds_where_half_of_the_rounds_are_on_either_side(limits):
-    answer = ups_and_downs(minimise="P(up > 0)", limits=limits).plan()
+    answer = psconrl.plan(ups_and_downs(minimise="P(up > 0)", limits=limits))
     assert answer.value == pytest.approx(0.5)  # P(up < 1) <= 1/2: every number from 0 to 3 is a median
     assert answer.averages["p50(up)"] == 1.0
     assert " is missed" not in str(answer)
@@ -196,9 +196,9 @@ def test_a_percentile_between_two_numbers_holds_where_half_of_the_rounds_are_on_
 def test_a_percentile_between_two_numbers_is_missed_on_either_side():
     ends = [("minimise", 0.0), ("maximise", 3.0)]
     for goal, end in ends:
-        free = ups_and_downs(**{goal: "up_to"}).plan()
+        free = psconrl.plan(ups_and_downs(**{goal: "up_to"}))
         percentile = free.asked.with_limits(["1 <= p50(up) <= 2"]).requirements[0]
-        averages = PolicyAverages(free.measures, free.plan.occupancy)
+        averages = free.of_policy(free.plan.occupancy)
         assert percentile.quantity.value(averages) == end
         assert not percentile.is_kept(end)
 
@@ -209,7 +209,7 @@ def test_a_limit_does_not_take_the_name_of_a_cost_or_a_variable():
             queue(limits={name: "delay / arrival <= 5"})
     with pytest.raises(ModelError, match="needs a name of its own"):
         queue(limits=["delay <= 1"]).with_limits({"delay": "delay / arrival <= 5"})
-    assert queue(limits={"delay": "delay <= 1"}).plan().averages["delay"] == pytest.approx(1.0)
+    assert psconrl.plan(queue(limits={"delay": "delay <= 1"})).averages["delay"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", 1, (1,), "\x00"])
@@ -228,9 +228,9 @@ def test_thresholds_are_a_table():
 @pytest.mark.parametrize("points", [0, -1, 2.5, "a", None, 10_001])
 def test_the_points_of_a_trade_off_are_a_number_of_points(points):
     with pytest.raises(ConfigError, match="points must be a whole number from 1 to 10,000"):
-        queue(limits=["delay <= 1"]).pareto("delay", points=points)
+        psconrl.pareto(queue(limits=["delay <= 1"]), "delay", points=points)
 
 
 def test_the_numbers_of_a_trade_off_are_some():
-    with pytest.raises(ConfigError, match="numbers must be 1 to 10,000 numbers; got 0"):
-        queue(limits=["delay <= 1"]).pareto("delay", [])
+    with pytest.raises(ConfigError, match="thresholds must be a list of 1 to 10,000 finite numbers"):
+        psconrl.pareto(queue(limits=["delay <= 1"]), "delay", [])

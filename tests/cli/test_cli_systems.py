@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+import psconrl
 from psconrl import Units
 from psconrl.cli import app
 from psconrl.cli.options import pairs
@@ -48,7 +49,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answer():
-    return shop().plan(demand=2.3)
+    return psconrl.plan(shop(), demand=2.3)
 
 
 def cells(output, name):
@@ -91,7 +92,7 @@ def test_another_method_plans_the_same_linear_model(run, answer):
 )
 def test_limits_are_changed_and_added(run, option, limit):
     record = json.loads(run("solve", "--json", *option))["stated"]
-    expected = shop().with_limits(limit).plan(demand=2.3)
+    expected = psconrl.plan(shop().with_limits(limit), demand=2.3)
     assert record["value"] == pytest.approx(expected.value)
     assert list(record["limits"]) == [one.name for one in expected.asked.requirements]
 
@@ -128,7 +129,7 @@ def test_pareto_varies_what_is_stated(run, tmp_path):
     curve = json.loads(
         run("pareto", "--constraint", "cvar90(lost)", "--from", "0.4", "--to", "0.6", "--points", "3", "--json")
     )
-    expected = shop().pareto("cvar90(lost)", [0.4, 0.5, 0.6], demand=2.3)
+    expected = psconrl.pareto(shop(), "cvar90(lost)", [0.4, 0.5, 0.6], demand=2.3)
     assert [point["value"] for point in curve["curve"]] == pytest.approx(expected.values)
     assert [point["shadow_price"] for point in curve["curve"]] == pytest.approx(expected.prices)
     shown = run("pareto", "--constraint", "lost / demand", "--points", "2", "--plot", str(picture))
@@ -144,14 +145,14 @@ def test_pareto_varies_what_is_stated(run, tmp_path):
 def test_explain_counts_what_is_stated(run, answer):
     shown = run("explain", "--state", "shelf=3")
     assert "loses (euro)" in shown
-    assert f"Prices: {answer.explain({'shelf': 3}).prices[0]}" in shown
+    assert f"Prices: {psconrl.explain(answer, {'shelf': 3}).prices[0]}" in shown
     assert str(answer).splitlines()[0] in shown
     record = json.loads(run("explain", "--state", "3", "--json"))
-    assert record == json.loads(json.dumps(answer.explain({"shelf": 3}).record()))
+    assert record == json.loads(json.dumps(psconrl.explain(answer, {"shelf": 3}).record()))
 
 
 def test_rule(run, answer, tmp_path):
-    table, rule = tmp_path / "rule.csv", answer.rule(1)
+    table, rule = tmp_path / "rule.csv", psconrl.rule(answer, 1)
     shown = run("rule", "--depth", "1", "--policy", str(table))
     assert str(rule) in " ".join(shown.split())
     assert cells(shown, "money (minimise)")[1] == f"{rule.value:.8g} euro a day"
@@ -160,7 +161,7 @@ def test_rule(run, answer, tmp_path):
 
 
 def test_a_ratio_as_objective(run):
-    value = shop(minimise="money / demand", limits=LIMITS[:1]).plan(demand=2.3).value
+    value = psconrl.plan(shop(minimise="money / demand", limits=LIMITS[:1]), demand=2.3).value
     statement = {"minimise": "money / demand", "limits": LIMITS[:1]}
     assert cells(run("solve", statement=statement), "money / demand (minimise)")[1] == f"{value:.8g} euro per piece"
     assert "money / demand" in run("explain", "--state", "shelf=3", statement=statement)

@@ -302,13 +302,13 @@ def test_pareto_marks_infeasible_thresholds_and_checks_its_input():
     with pytest.raises(ModelError, match="no constrained cost"):
         psconrl.pareto(trap)
     for options, message in (
-        ({"thresholds": [np.nan]}, "thresholds must be a non-empty list of finite numbers"),
+        ({"thresholds": [np.nan]}, "thresholds must be a list of 1 to 10,000 finite numbers"),
         ({"thresholds": ["a"]}, "thresholds must be an array of numbers"),
-        ({"thresholds": []}, "thresholds must be a non-empty list"),
+        ({"thresholds": []}, "thresholds must be a list of 1 to"),
         ({"low": np.inf}, "low must be a finite number; got inf"),
         ({"high": "1"}, "high must be a finite number; got '1'"),
-        ({"points": -1}, "points must be a whole number from 1; got -1"),
-        ({"points": 2.5}, "points must be a whole number from 1; got 2.5"),
+        ({"points": -1}, "points must be a whole number from 1 to 10,000; got -1"),
+        ({"points": 2.5}, "points must be a whole number from 1 to 10,000; got 2.5"),
         ({"constraint": None}, "constraint must be a name or an index from 1 to 1; got None"),
         ({"constraint": 1.5}, "constraint must be a name or an index from 1 to 1; got 1.5"),
     ):

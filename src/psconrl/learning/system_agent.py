@@ -143,7 +143,7 @@ class SystemAgent(Agent):
         else:
             raise AgentError("nothing is planned yet; call act first")
         taken = [words.action_taken(number, action) for action in range(self.n_actions)]
-        return choices(words.actions, np.bincount(taken, row, self.n_actions).astype(np.float64))
+        return choices(words.actions.label, np.bincount(taken, row, self.n_actions).astype(np.float64))
 
     def observe(
         self,

@@ -118,8 +118,8 @@ class Statement:
         if isinstance(self.goal, Mean | Shortfall):
             return self.goal.limit(0.0, False)
         raise ModelError(
-            f"the objective {quoted(self.goal.text)} is not linear: plan it with system.plan(...), whose answer has a "
-            "linear model with the same optimum, or learn with system.linear()"
+            f"the objective {quoted(self.goal.text)} is not linear: plan it with psconrl.plan(system), whose answer "
+            "has a linear model with the same optimum, or learn psconrl.linear(system)"
         )
 
     def limits(self) -> list[LinearLimit]:
