@@ -95,7 +95,7 @@ def test_a_limit_does_not_forbid_by_the_rounding_of_its_own_expression():
         state={"s": 1}, action={"order": range(6)}, step={}, costs={"profit": "order"}, maximise="profit",
         available="0.3 - 0.2 * order >= -0.3",
     )  # fmt: skip
-    assert available.plan().value == pytest.approx(3.0)
+    assert psconrl.plan(available).value == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(

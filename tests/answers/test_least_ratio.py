@@ -11,6 +11,7 @@ from psconrl import ModelError, Units, certify
 from psconrl.answers import denominators
 from psconrl.answers.least_ratio import least_ratio
 from psconrl.answers.nonlinear import _Search, solve_statement
+from psconrl.answers.policy_averages import PolicyAverages
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.quantities import Combination, Ratio
 from psconrl.systems.system import System
@@ -149,7 +150,7 @@ def test_an_objective_that_divides_by_what_the_limits_ask_for(seed, sense):
     assert certify(found.model, found.plan).holds
     shortfall = solve_statement(tiny.system(**{sense: "e / d"}, limits=[f"d >= {some!r}", "cvar50(c) <= 4.5"]))
     if shortfall.plan.feasible:
-        averages = shortfall.of_policy(shortfall.plan.occupancy)
+        averages = PolicyAverages(shortfall.system.expectations, shortfall.plan.occupancy)
         assert averages.mean(RATIO.bottom) >= some - 1e-7
         assert shortfall.value >= found.value - 1e-7
 

@@ -157,7 +157,7 @@ def test_the_model_has_the_thresholds_of_both_sides():
 
 
 def test_a_statement_that_is_not_linear_has_no_model_of_its_own():
-    with pytest.raises(ModelError, match=r"plan it with system.plan"):
+    with pytest.raises(ModelError, match=r"plan it with psconrl.plan"):
         queue(minimise="power / done").model()
     with pytest.raises(ModelError, match="its level is chosen"):
         queue(limits=["cvar90(delay) <= 3"]).model()

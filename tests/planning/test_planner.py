@@ -18,6 +18,7 @@ from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
+from psconrl.systems import reports
 
 AGREE = 1e-7  # planner against HiGHS, whose own tolerances are 1e-9 at best
 
@@ -340,12 +341,14 @@ def test_a_plan_of_other_sizes_is_not_read_beyond_its_end(name):
         certify(rover, forged(psconrl.plan(rover), **{name: np.full(2, 5.0)}))
 
 
-def test_a_surface_over_two_limits_is_made_of_plans():
+def test_a_surface_over_two_limits_is_made_of_plans(monkeypatch):
     """Each point against a plan from scratch; values are concave in the limits, prices are their slopes."""
     queue = psconrl.load("queue")
     reported = []
-    surface = psconrl.pareto_surface(queue, ["power", "delay"], points=4, progress=lambda *done: reported.append(done))
-    assert reported == [(k, 16) for k in range(1, 17)]
+    monkeypatch.setattr(reports, "FIRST_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(reports, "BETWEEN_SECONDS", 0.0)
+    surface = psconrl.pareto_surface(queue, ["power", "delay"], points=4, progress=reported.append)
+    assert [line for line in reported if line.endswith(" of 16")] == [f"point {k} of 16" for k in range(1, 17)]
     assert surface.constraints == ("power", "delay")
     for x, power in enumerate(surface.thresholds[0]):
         for y, delay in enumerate(surface.thresholds[1]):

@@ -121,7 +121,7 @@ def test_a_binomial_noise_with_a_function_that_takes_no_arrays():
         (lambda: shop(noise={"demand": Poisson(10**400, most=3)}), ""),
         (lambda: shop(start={"shelf": None}), "start: 'shelf' has the values 0, 1, 2, 3; got None"),
         (lambda: shop(cost_names=3), "cost_names must be a table"),
-        (lambda: psconrl.pareto(shop(), ["lost"], [1.0]), "unknown constraint"),
+        (lambda: psconrl.pareto(shop(), ["lost"], [1.0]), "constraint must be a name or an index"),
         (lambda: psconrl.pareto(shop(), "lost", ["a"]), "thresholds must be an array of numbers"),
         (lambda: shop(step=lambda **given: {"shelf": 10**30}).model(), "step must return shelf as a number; at shelf"),
         (lambda: shop(step={"shelf": lambda **given: {"shelf": 1}}).model(),

@@ -8,7 +8,7 @@ from psconrl.answers.answer import Answer
 from psconrl.answers.infeasible import why_infeasible
 from psconrl.answers.least_ratio import without_denominator
 from psconrl.answers.nonlinear import solve_statement
-from psconrl.answers.stated_model import StatedModel
+from psconrl.answers.stated_model import Asked, StatedModel
 from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError, ModelError
 from psconrl.model.cmdp import CMDP
@@ -68,7 +68,9 @@ def plan(
     if isinstance(asked, System):
         if method != MIXTURE or start is not None or exact:
             raise ConfigError("method, start and exact are for models; plan answer.model with them")
-        return _answer(asked.with_known(**known), progress)
+        system = asked.with_known(**known)
+        with system.report.to(progress) as report:
+            return answer_of(system, None if report.is_silent else report)
     return plan_model(asked, method, start, progress, exact)
 
 
@@ -94,8 +96,8 @@ def answered(asked: CMDP | System | Answer, what: str, best: Plan | None = None)
     if isinstance(asked, System):
         return plan(asked).required()
     need_asked(asked, what, {})
-    found = (plan_model(asked) if best is None else best).required()
-    return Answer.of_model(StatedModel(asked), asked, found)
+    stated = StatedModel(asked)
+    return (answer_of(stated) if best is None else Answer.of_model(stated, asked, best)).required()
 
 
 def need_asked(asked: object, what: str, known: Mapping[str, Any]) -> None:
@@ -108,13 +110,16 @@ def need_asked(asked: object, what: str, known: Mapping[str, Any]) -> None:
         raise ConfigError(f"{what} of a model has no option {quoted(next(iter(known)))}; a System has parameters")
 
 
-def _answer(system: System, progress: Report | None) -> Answer:
-    with system.report.to(progress) as report:
-        found = solve_statement(system, follow=None if report.is_silent else report)
-        if not found.plan.feasible:
-            return Answer.of(system, found, why_infeasible(system, found.plan))
-        answer = Answer.of(system, found)
-        return replace(answer, note="; ".join(filter(None, [answer.note, *_undefined_notes(answer)])))
+def answer_of(asked: Asked, follow: Callable[[object], object] | None = None) -> Answer:
+    """Return the answer, with the reasons if limits cannot be kept; ``follow`` is given the progress of planning."""
+    if isinstance(asked, StatedModel):
+        model = asked.expected_model()
+        return Answer.of_model(asked, model, plan_model(model))
+    found = solve_statement(asked, follow=follow)
+    if not found.plan.feasible:
+        return Answer.of(asked, found, why_infeasible(asked, found.plan))
+    answer = Answer.of(asked, found)
+    return replace(answer, note="; ".join(filter(None, [answer.note, *_undefined_notes(answer)])))
 
 
 def _undefined_notes(answer: Answer) -> list[str]:

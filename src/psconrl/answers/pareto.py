@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.answers.answer import Answer, or_none
-from psconrl.answers.asking import need_asked
+from psconrl.answers.asking import answer_of, need_asked
 from psconrl.answers.infeasible import best_value
 from psconrl.answers.nonlinear import solve_statement
 from psconrl.answers.stated_model import Asked, StatedModel
@@ -305,8 +305,7 @@ def _span(question: Asked, name: str, strict: float | None, slack: float | None)
         strict = best_value(question, limit, limit.high is None, others)
     if slack is None:
         question.report.stage(f"range of {name}, 2 of 2")
-        free = question.with_limits({name: None})
-        found = Answer.of(free, solve_statement(free)).required()
+        found = answer_of(question.with_limits({name: None})).required()
         slack = limit.quantity.value(found.of_policy(found.plan.occupancy))
         slack = slack if strict is None else _slacker(limit, strict, slack)
     if strict is None:

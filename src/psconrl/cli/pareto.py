@@ -57,7 +57,7 @@ def pareto_command(
             raise ConfigError(f"{option}: must be {wanted}; got {level}")
     opened = model.open()
     stated = opened if isinstance(opened, System) else StatedModel(opened)
-    if not constraints and len(stated.requirements) != 1:
+    if not constraints and len(stated.requirements) > 1:
         names = ", ".join(limit.name for limit in stated.requirements)
         raise click.UsageError(f"--constraint is needed; one or two of: {names}")
     chosen = [constraint_name(stated, name) for name in constraints or (1,)]

@@ -69,9 +69,11 @@ class Infeasibility:
 
     @property
     def _involved(self) -> list[int]:
-        """The limits that cannot be kept together: those of positive weight, or those that block the others."""
-        blocking = self.multipliers > INVOLVED if self._has_weights else np.isfinite(self.with_others)
-        return np.flatnonzero(blocking if blocking.any() else np.ones(len(self.names))).tolist()
+        """The limits that cannot be kept together: those of positive weight, or those without which the others can."""
+        if self._has_weights:
+            return np.flatnonzero(self.multipliers > INVOLVED).tolist()
+        known = np.flatnonzero(np.isfinite(self.with_others)).tolist()
+        return known if len(known) > 1 else list(range(len(self.names)))
 
     def _shown(self, i: int, x: float) -> str:
         return f"{-x if self.lower[i] else x:.6g}"
