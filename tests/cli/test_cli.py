@@ -398,7 +398,7 @@ MISTAKES = {
     "solve box --threshold =1": "ConfigError: --threshold: must be NAME=VALUE with a number; got '=1'",
     "solve box --threshold corner=low": "ConfigError: --threshold: must be NAME=VALUE with a number",
     "solve box --threshold corner=nan": "ModelError: thresholds must be finite; got nan",
-    "solve box --threshold cornr=1": "ConfigError: --threshold: unknown constraint 'cornr'; did you mean",
+    "solve box --threshold cornr=1": "ConfigError: --threshold: unknown constrained cost 'cornr'; did you mean",
     "solve box --threshold steps=1": "ConfigError: --threshold: unknown constrained cost 'steps'",
     "solve box --set slp=0.1": "ConfigError: box: unknown option 'slp'; did you mean 'slip'?",
     "solve box --set slip=2": "ModelError: slip must lie in [0, 1]; got 2",

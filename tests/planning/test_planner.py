@@ -354,8 +354,8 @@ def test_a_surface_over_two_limits_is_made_of_plans(monkeypatch):
         for y, delay in enumerate(surface.thresholds[1]):
             alone = psconrl.plan(queue.with_thresholds({"power": power, "delay": delay}))
             assert surface.values[x, y] == pytest.approx(alone.value, abs=1e-9)
-            assert surface.plans[x][y].certificate.holds
-            assert surface.prices[x, y].tolist() == surface.plans[x][y].multipliers[[1, 0]].tolist()
+            assert surface.answers[x][y].plan.certificate.holds
+            assert surface.prices[x, y].tolist() == surface.answers[x][y].plan.multipliers[[1, 0]].tolist()
     # The current thresholds lie within; the first of each is the least feasible one, without the other constraint.
     for levels, name in zip(surface.thresholds, surface.constraints, strict=True):
         tau = queue.thresholds[queue.cost_names.index(name) - 1]
