@@ -27,8 +27,8 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.proof.certificate import Status
 from psconrl.systems.limits import Requirement
 from psconrl.systems.numbered import Choices, choices
-from psconrl.systems.prices import Price, price_of, quantity_unit
 from psconrl.systems.quantities import Combination, Mean, Percentile, Quantity, Ratio
+from psconrl.systems.quantity_units import Price, price_of, quantity_unit
 from psconrl.systems.stated import Stated
 
 MOST_POINTS = 10_000  # of a trade-off

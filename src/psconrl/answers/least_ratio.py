@@ -16,8 +16,8 @@ from psconrl.answers.measures import Measures, PolicyAverages
 from psconrl.answers.nonlinear import MOST_RATIOS, SAME_RATIO, Found, solve_statement
 from psconrl.errors import ModelError
 from psconrl.systems.limits import Requirement, Statement
-from psconrl.systems.prices import counted_unit
 from psconrl.systems.quantities import ONE, Averages, Combination, Mean, Percentile, Quantity, Ratio
+from psconrl.systems.quantity_units import counted_unit
 from psconrl.systems.stated import Stated
 
 RATIO_SLACK = 1e-7  # relative: a limit at the least ratio itself would leave no room for rounding

@@ -14,7 +14,7 @@ from psconrl.cli.render import number, numbers_table, signed
 from psconrl.model.units import Units
 from psconrl.systems.functions import shown_values
 from psconrl.systems.limits import Requirement
-from psconrl.systems.prices import is_percentage, quantity_unit
+from psconrl.systems.quantity_units import is_percentage, quantity_unit
 from psconrl.systems.stated import Stated
 
 

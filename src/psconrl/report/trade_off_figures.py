@@ -12,7 +12,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.report.figure_files import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
 from psconrl.systems.limits import Requirement
-from psconrl.systems.prices import is_percentage, quantity_unit
+from psconrl.systems.quantity_units import is_percentage, quantity_unit
 
 SATURATED_QUANTILE = 0.9  # quantile of the prices at which the colours of a surface saturate
 
