@@ -27,7 +27,7 @@ from psconrl.model.matrix_product import product
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.mixture.howard import Column, Howard, disjoint_log_masses
 from psconrl.planning.mixture.solve import Solution, stationary_policy
-from psconrl.planning.policy_from_occupancy import mixed_occupancy
+from psconrl.planning.mixture_frequencies import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE, UNVISITED
 

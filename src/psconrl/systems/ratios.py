@@ -15,8 +15,8 @@ from psconrl.base.saved_fields import flag, integer, listed, need_that, read_fie
 from psconrl.model.units import Units
 from psconrl.systems.cost_tables import CostTables
 from psconrl.systems.limits import Statement
-from psconrl.systems.prices import is_percentage
 from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.quantity_units import is_percentage
 from psconrl.systems.structure import Structure, read_cost_tables
 
 CostRows = tuple[Floats | None, ...]

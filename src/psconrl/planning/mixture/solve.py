@@ -17,7 +17,7 @@ from psconrl.markov.gain_bias import Unichain
 from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.mixture.known import KnownPolicies
-from psconrl.planning.policy_from_occupancy import mixed_occupancy
+from psconrl.planning.mixture_frequencies import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARCH_GAP, search_with
 

@@ -23,7 +23,7 @@ from psconrl.kernels.sets.optimism import drive_to, improve_optimistic
 from psconrl.markov.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
-from psconrl.planning.policy_from_occupancy import mixed_occupancy
+from psconrl.planning.mixture_frequencies import mixed_occupancy
 from psconrl.planning.scaling import Scaling
 from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
 
