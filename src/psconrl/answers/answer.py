@@ -11,6 +11,7 @@ from psconrl.answers.denominators import Denominator
 from psconrl.answers.least_ratio import is_undefined
 from psconrl.answers.nonlinear import Found
 from psconrl.answers.policy_averages import PolicyAverages
+from psconrl.answers.prices import Price, price_of
 from psconrl.answers.stated_model import Asked, StatedModel
 from psconrl.base.arrays import Floats
 from psconrl.errors import InfeasibleError
@@ -20,8 +21,8 @@ from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof.certificate import Status
 from psconrl.systems.numbered import Choices, choices
-from psconrl.systems.prices import Price, price_of, quantity_unit
 from psconrl.systems.quantities import Percentile, Quantity, Ratio
+from psconrl.systems.quantity_units import quantity_unit
 
 
 @dataclass(frozen=True, eq=False)

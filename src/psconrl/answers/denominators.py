@@ -12,8 +12,8 @@ from psconrl.model.units import Units
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.progress import Watch
 from psconrl.systems.limits import CONDITIONS
-from psconrl.systems.prices import counted_unit
 from psconrl.systems.quantities import Combination, Mean, Ratio
+from psconrl.systems.quantity_units import counted_unit
 from psconrl.systems.system import System
 
 POSITIVE = 1e-9  # of its largest entry: a smaller average of a denominator counts as zero

@@ -15,12 +15,13 @@ import numpy as np
 from psconrl.answers.answer import Answer
 from psconrl.answers.asking import answered
 from psconrl.answers.continuation import effects
+from psconrl.answers.prices import NO_PRICE
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 from psconrl.planning.plan import Plan
 from psconrl.systems.functions import shown_values
-from psconrl.systems.prices import NO_PRICE, counted_unit, shown_number
 from psconrl.systems.quantities import Percentile, Quantity
+from psconrl.systems.quantity_units import counted_unit, shown_number
 from psconrl.systems.system import System
 
 SHARE_UNIT = "rounds"

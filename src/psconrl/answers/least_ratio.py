@@ -18,8 +18,8 @@ from psconrl.answers.stated_model import ModelCosts
 from psconrl.errors import ModelError
 from psconrl.systems.expectations import Expectations
 from psconrl.systems.limits import Requirement, Statement
-from psconrl.systems.prices import counted_unit
 from psconrl.systems.quantities import ONE, Averages, Combination, Mean, Percentile, Quantity, Ratio
+from psconrl.systems.quantity_units import counted_unit
 from psconrl.systems.system import System
 
 RATIO_SLACK = 1e-7  # relative: a limit at the least ratio itself would leave no room for rounding

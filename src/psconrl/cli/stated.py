@@ -16,8 +16,8 @@ from psconrl.answers.stated_model import Asked, StatedModel
 from psconrl.cli.render import number, numbers_table, signed
 from psconrl.model.units import Units
 from psconrl.systems.limits import Requirement
-from psconrl.systems.prices import is_percentage, quantity_unit
 from psconrl.systems.quantities import Quantity
+from psconrl.systems.quantity_units import is_percentage, quantity_unit
 
 MOST_COLUMNS = 12  # of a surface shown as a table
 

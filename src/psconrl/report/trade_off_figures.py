@@ -10,8 +10,8 @@ from psconrl.answers.stated_model import Asked
 from psconrl.report.figure_files import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
 from psconrl.systems.limits import Requirement
-from psconrl.systems.prices import is_percentage, quantity_unit
 from psconrl.systems.quantities import Quantity
+from psconrl.systems.quantity_units import is_percentage, quantity_unit
 
 SATURATED_QUANTILE = 0.9  # quantile of the prices at which the colours of a surface saturate
 
