@@ -98,7 +98,7 @@ def test_a_ratio_has_a_linear_model_with_the_same_optimum():
 
 def test_an_expected_shortfall_has_a_linear_model_with_the_same_optimum():
     found = psconrl.plan(shop(limits=["cvar90(lost) <= 0.4"]))
-    assert str(found.system.requirements[0]) == "cvar90(lost, at=0) <= 0.4"
+    assert str(found.system.statement.requirements[0]) == "cvar90(lost, at=0) <= 0.4"
     assert np.allclose(found.system.model().costs, found.model.costs)
     again = psconrl.plan(found.system)
     assert again.value == pytest.approx(found.value, rel=1e-9)
@@ -276,12 +276,15 @@ def test_a_system_for_agents_is_linear():
     assert psconrl.linear(system) is system
     system = system.with_limits(["cvar90(lost) <= 1"])
     linear = psconrl.linear(system)
-    assert [str(limit) for limit in linear.requirements] == ["lost / demand <= 0.05", "cvar90(lost, at=0) <= 1"]
+    assert [str(limit) for limit in linear.statement.requirements] == [
+        "lost / demand <= 0.05",
+        "cvar90(lost, at=0) <= 1",
+    ]
     assert linear.source.noise["demand"].prior is not None
     for rate in (1.0, 2.0, 2.3):  # sufficient, whatever the rate is
         found = psconrl.plan(linear, demand=rate)
         exact = found.of_policy(found.plan.occupancy)
-        assert system.requirements[1].quantity.value(exact) <= 1 + 1e-9
+        assert system.statement.requirements[1].quantity.value(exact) <= 1 + 1e-9
     ratio = psconrl.linear(shop(demand=Gamma(4, 2), minimise="money / demand"), demand=2.3)
     assert ratio.objective.name.startswith("money - 1.")
 

@@ -18,9 +18,9 @@ KNOWN = frozenset(("c", "d"))
 def test_shares_are_exact():
     for level in range(1, 1000):
         text = f"p{level / 10:g}(c) <= 1".replace(".", "_", 1)
-        rest = read_statement("d", None, [text], KNOWN).limits()[0].threshold
+        rest = read_statement("d", None, [text], KNOWN).rows[1].threshold
         assert rest == float(Fraction(1000 - level, 1000)), text
-    assert read_statement("d", None, ["p90(c) <= 1"], KNOWN).limits()[0].threshold == 0.1
+    assert read_statement("d", None, ["p90(c) <= 1"], KNOWN).rows[1].threshold == 0.1
 
 
 def random_case(seed):
@@ -60,7 +60,7 @@ def test_limits_at_the_boundary_are_feasible(seed):
             answer = psconrl.plan(system.with_limits([text]))
             assert answer.feasible, text
             assert answer.value == pytest.approx(-1.0, abs=1e-9)
-            assert all(limit.is_kept(answer.averages[limit.name]) for limit in answer.asked.requirements)
+            assert all(limit.is_kept(answer.averages[limit.name]) for limit in answer.asked.statement.requirements)
 
 
 @pytest.mark.parametrize("seed", range(4))

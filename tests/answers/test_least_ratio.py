@@ -44,7 +44,9 @@ def test_the_least_and_the_largest_ratio(seed):
     assert (least.value, largest.value) == pytest.approx((ratios.min(), ratios.max()), rel=1e-9)
     assert least.largest_bottom == pytest.approx(made.max(), rel=1e-9)
     cap = float(np.quantile(tiny.averages(tiny.c), 0.4))
-    under = least_ratio(system, RATIO, False, tiny.system(minimise="d", limits=[f"c <= {cap!r}"]).requirements)
+    under = least_ratio(
+        system, RATIO, False, tiny.system(minimise="d", limits=[f"c <= {cap!r}"]).statement.requirements
+    )
     expected = tiny.best_ratio(tiny.e, tiny.d, (tiny.c, cap))
     assert under is expected is None or under.value == pytest.approx(expected, rel=1e-7)
 

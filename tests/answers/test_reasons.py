@@ -68,13 +68,13 @@ def test_losses_are_those_of_policy_improvement(kind):
         gain, loss = improved(tiny, goal + price * limit)
         assert gain - price * found.model.thresholds[0] == pytest.approx(found.plan.costs[0], abs=1e-8)
         binding += price > 1e-9
-        name = found.asked.requirements[0].name
+        name = found.asked.statement.requirements[0].name
         for s in found.asked.state_table["s"].tolist():
             reasons = psconrl.explain(found, {"s": s})
             for one in reasons.alternatives:
                 assert one.loss == pytest.approx(loss[s, one.action["a"]], abs=1e-8)
                 parts = one.changes[found.asked.statement.goal.text], one.changes[name]
-                sign = -1.0 if found.asked.maximises else 1.0
+                sign = -1.0 if found.asked.statement.maximises else 1.0
                 assert one.loss == pytest.approx(sign * parts[0] + reasons.counted[name].price * parts[1], abs=1e-8)
                 assert not one.average_changes
             assert (f"prices: {name} " in str(reasons)) == (price > 1e-9)
@@ -137,7 +137,7 @@ def shop(**statement):
 def test_a_limit_that_binds_is_counted_in_its_own_terms(statement, unit, beyond, of_one):
     found = psconrl.plan(shop(minimise="money", **statement))
     reasons = psconrl.explain(found, {"shelf": 3})
-    name = found.asked.requirements[0].name
+    name = found.asked.statement.requirements[0].name
     counted = reasons.counted[name]
     assert (counted.unit, counted.beyond, counted.of_one) == (unit, beyond, of_one)
     other = next(one for one in reasons.alternatives if one.changes[name])

@@ -41,7 +41,7 @@ def checked(found, rule):
     assert rule.averages == pytest.approx(found.averages_of(exact.occupancy))
     assert rule.loss == pytest.approx(rule.value - found.bound)
     assert rule.feasible == (not rule.missed)
-    for limit in found.asked.requirements:
+    for limit in found.asked.statement.requirements:
         within = rule.averages[limit.name] <= limit.high * (1 + 1e-9) + 1e-12
         assert within or not rule.feasible
     return rule

@@ -17,7 +17,7 @@ def read(*limits, minimise="cost"):
 
 
 def rows(*limits):
-    return [(row.name, row.threshold, row.at_least) for row in read(*limits).limits()]
+    return [(row.name, row.threshold, row.at_least) for row in read(*limits).rows[1:]]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def rows(*limits):
 def test_a_limit_is_a_linear_one(text, shown, expected):
     statement = read(text, minimise="demand")
     assert [str(limit) for limit in statement.requirements] == [shown]
-    found = [(row.name, row.threshold, row.at_least) for row in statement.limits()]
+    found = [(row.name, row.threshold, row.at_least) for row in statement.rows[1:]]
     assert [(name, pytest.approx(x), below) for name, x, below in expected] == found
 
 
@@ -58,14 +58,14 @@ def test_kinds_of_quantities():
 
 
 def test_conditions_are_ratios():
-    ratio = read("P(waiting > 3, given=shift == 'night') <= 0.1").requirements[0].quantity
+    ratio = read("P(waiting > 3, given=shift == 'night') <= 0.1").statement.requirements[0].quantity
     assert str(ratio.top) == "(waiting > 3) * (shift == 'night')"
     assert str(ratio.bottom) == "(shift == 'night')" or str(ratio.bottom) == "shift == 'night'"
-    assert isinstance(read("mean(waiting, given=overtime) <= 3").requirements[0].quantity, Ratio)
+    assert isinstance(read("mean(waiting, given=overtime) <= 3").statement.requirements[0].quantity, Ratio)
 
 
 def test_two_texts_about_one_quantity_are_its_two_sides():
-    assert [str(limit) for limit in read("lost >= 0", "lost <= 3").requirements] == ["0 <= lost <= 3"]
+    assert [str(limit) for limit in read("lost >= 0", "lost <= 3").statement.requirements] == ["0 <= lost <= 3"]
     with pytest.raises(ModelError, match="limited twice"):
         read("lost <= 2", "lost <= 3")
     with pytest.raises(ModelError, match="at least 4 and at most 3"):
@@ -73,8 +73,8 @@ def test_two_texts_about_one_quantity_are_its_two_sides():
 
 
 def test_a_rounding_error_is_not_beyond_a_percentile():
-    above = read("p95(lost) <= 0.3").limits()[0]
-    below = read("p5(lost) >= 0.3").limits()[0]
+    above = read("p95(lost) <= 0.3").rows[1]
+    below = read("p5(lost) >= 0.3").rows[1]
     assert [bool(row.cost({"lost": 0.1 * 3}, 1)) for row in (above, below)] == [False, False]
     assert above.name == "P(lost > 0.3)"
     assert above.cost({"lost": 0.30001}, 1) == 1
@@ -137,7 +137,7 @@ def queue(**options):
 
 def test_limits_are_replaced_by_name_and_by_quantity():
     system = queue(limits={"service": "delay <= 1", "full": "P(waiting == 4) <= 1%"})
-    shown = lambda one: {limit.name: str(limit) for limit in one.requirements}  # noqa: E731
+    shown = lambda one: {limit.name: str(limit) for limit in one.statement.requirements}  # noqa: E731
     assert shown(system) == {"service": "delay <= 1", "full": "P(waiting == 4) <= 0.01"}
     assert shown(system.with_limits({"service": 2}))["service"] == "delay <= 2"
     assert shown(system.with_limits(["delay <= 3"]))["service"] == "delay <= 3"
@@ -197,7 +197,7 @@ def test_a_percentile_between_two_numbers_is_missed_on_either_side():
     ends = [("minimise", 0.0), ("maximise", 3.0)]
     for goal, end in ends:
         free = psconrl.plan(ups_and_downs(**{goal: "up_to"}))
-        percentile = free.asked.with_limits(["1 <= p50(up) <= 2"]).requirements[0]
+        percentile = free.asked.with_limits(["1 <= p50(up) <= 2"]).statement.requirements[0]
         averages = free.of_policy(free.plan.occupancy)
         assert percentile.quantity.value(averages) == end
         assert not percentile.is_kept(end)

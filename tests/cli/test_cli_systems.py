@@ -95,7 +95,7 @@ def test_limits_are_changed_and_added(run, option, limit):
     record = json.loads(run("solve", "--json", *option))["stated"]
     expected = psconrl.plan(shop().with_limits(limit), demand=2.3)
     assert record["value"] == pytest.approx(expected.value)
-    assert list(record["limits"]) == [one.name for one in expected.asked.requirements]
+    assert list(record["limits"]) == [one.name for one in expected.asked.statement.requirements]
 
 
 def test_names_may_contain_equality_signs():

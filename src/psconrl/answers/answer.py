@@ -72,7 +72,7 @@ class Answer:
     @property
     def bound(self) -> float:
         """What no policy within the limits can beat: the objective is at least this, or at most if it is maximised."""
-        return -self.lower if self.asked.maximises else self.lower
+        return -self.lower if self.asked.statement.maximises else self.lower
 
     @property
     def gap(self) -> float:
@@ -107,7 +107,9 @@ class Answer:
         """Names of limits on ratios whose denominator is zero on average for the policy found."""
         averages = self.of_policy(self.plan.occupancy)
         return tuple(
-            one.name for one in self.asked.requirements if is_undefined(one, averages, self.asked.expectations)
+            one.name
+            for one in self.asked.statement.requirements
+            if is_undefined(one, averages, self.asked.expectations)
         )
 
     @cached_property
@@ -123,7 +125,7 @@ class Answer:
         goal = self.asked.statement.goal
         per = goal.base(averages) if isinstance(goal, Ratio) else 1.0
         found, row = {}, 0
-        for limit in self.asked.requirements:
+        for limit in self.asked.statement.requirements:
             multipliers = [float(x) / per for x in self.plan.multipliers[row : row + len(limit.sides)]]
             row += len(limit.sides)
             found[limit.name] = price_of(limit, multipliers, limit.quantity.base(averages), goal, self.asked.units)
@@ -187,14 +189,14 @@ class Answer:
 
     def __str__(self) -> str:
         goal, units = self.asked.statement.goal, self.asked.units
-        verb = "maximise" if self.asked.maximises else "minimise"
+        verb = "maximise" if self.asked.statement.maximises else "minimise"
         if not self.feasible:
             why = str(self.infeasibility or "no policy keeps the limits")
             return f"{verb} {goal.text}: infeasible. {why[0].upper()}{why[1:]}"
         unit = quantity_unit(goal, units)
         proven = {Status.OPTIMAL: "optimal"}.get(self.status, f"{self.status.value}, bound {self.bound:.6g}")
         lines = [f"{verb} {goal.text}: {f'{self.value:.6g} {unit}'.rstrip()} ({proven})"]
-        for limit in self.asked.requirements:
+        for limit in self.asked.statement.requirements:
             if limit.name in self.undefined and limit.quantity.denominator is not None:
                 lines.append(f"  {limit} says nothing, since {Denominator(limit.quantity.denominator).is_zero}")
                 continue

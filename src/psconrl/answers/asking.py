@@ -128,5 +128,5 @@ def _undefined_notes(answer: Answer) -> list[str]:
     if not answer.undefined or not isinstance(system, System):
         return []
     base = system.statement.goal.base(answer.of_policy(answer.plan.occupancy))
-    limits = [limit for limit in system.requirements if limit.name in answer.undefined]
+    limits = [limit for limit in system.statement.requirements if limit.name in answer.undefined]
     return [without_denominator(system, limit, answer.value, base) for limit in limits]

@@ -78,7 +78,7 @@ def need_denominators(system: System) -> None:
 
 def watch_of(asked: Asked) -> Watch:
     """Return what reports the progress of a plan that is a part of longer work, which Ctrl-C ends."""
-    return Watch(None if asked.report.is_silent else asked.report, asked.maximises, stoppable=False)
+    return Watch(None if asked.report.is_silent else asked.report, asked.statement.maximises, stoppable=False)
 
 
 def least_average(system: System, combination: Combination) -> tuple[float, float]:

@@ -227,10 +227,10 @@ def _stated_rows(answer: Answer) -> Iterator[tuple[str, int, float, Counted]]:
     """
     asked, plan, units = answer.asked, answer.plan, answer.asked.units
     goal = asked.statement.goal
-    sign = -1.0 if asked.maximises and not isinstance(goal, Percentile) else 1.0
-    yield goal.text, 0, sign, _counted(goal.text, goal, answer.value, asked.maximises, units)
+    sign = -1.0 if asked.statement.maximises and not isinstance(goal, Percentile) else 1.0
+    yield goal.text, 0, sign, _counted(goal.text, goal, answer.value, asked.statement.maximises, units)
     row = 1
-    for limit in asked.requirements:
+    for limit in asked.statement.requirements:
         prices = plan.multipliers[row - 1 : row - 1 + len(limit.sides)]
         k = int(prices.argmax())
         number, below = limit.sides[k]

@@ -23,7 +23,7 @@ MORE = 1e-9  # relative: a limit that is missed by less is kept
 def why_infeasible(system: System, found: Plan) -> Infeasibility:
     """Return which limits cannot be kept, and what they could be brought to; ``found``: the plan of least excess."""
     system.report.stage("the limits cannot be kept; finding out why")
-    sides = [(limit, number, below) for limit in system.requirements for number, below in limit.sides]
+    sides = [(limit, number, below) for limit in system.statement.requirements for number, below in limit.sides]
     signs = np.array([-1.0 if below else 1.0 for _, _, below in sides])
     tau = signs * [number for _, number, _ in sides]
     hopeless = False
@@ -31,7 +31,7 @@ def why_infeasible(system: System, found: Plan) -> Infeasibility:
     def least(i: int, others: list[int]) -> float | None:
         nonlocal hopeless
         limit, _, below = sides[i]
-        kept = [one for one in system.requirements if others and one is not limit]
+        kept = [one for one in system.statement.requirements if others and one is not limit]
         best = None if others and hopeless else best_value(system, limit, below, kept)
         if best is None:
             return None
@@ -43,7 +43,7 @@ def why_infeasible(system: System, found: Plan) -> Infeasibility:
     alone, with_others = least_values(len(sides), least)
     averages = PolicyAverages(system.expectations, found.occupancy)
     jointly = signs * [limit.quantity.value(averages) for limit, _, _ in sides]
-    means = all(isinstance(limit.quantity, Mean) for limit in system.requirements)
+    means = all(isinstance(limit.quantity, Mean) for limit in system.statement.requirements)
     weights = found.multipliers if means else np.full(len(sides), np.nan)
     lower = tuple(below for _, _, below in sides)
     return Infeasibility(tuple(one.name for one, _, _ in sides), tau, alone, with_others, jointly, weights, lower)
@@ -90,7 +90,9 @@ class Range(NamedTuple):
 def ranges_of(system: Asked) -> list[Range]:
     """Return the ranges of the objective, of all limited quantities as stated, and of the other costs."""
     statement = system.statement
-    quantities = {statement.goal.text: statement.goal} | {one.name: one.quantity for one in system.requirements}
+    quantities = {statement.goal.text: statement.goal} | {
+        one.name: one.quantity for one in system.statement.requirements
+    }
     texts = {quantity.text for quantity in quantities.values()}
     quantities |= {name: system.cost_quantity(name) for name in system.cost_names if name not in texts}
     return [

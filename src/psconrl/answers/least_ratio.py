@@ -79,7 +79,7 @@ def without_denominator(system: System, limit: Requirement, value: float, base: 
     ratio, number, below = _as_ratio(limit)
     if ratio is None:
         return ""
-    others = [one for one in system.requirements if one is not limit]
+    others = [one for one in system.statement.requirements if one is not limit]
     words = Denominator(ratio.bottom)
     try:
         found = least_ratio(system, ratio, below, others)
@@ -118,10 +118,12 @@ def _cost_of_some(
         return ""
     slack = RATIO_SLACK * max(abs(reached), RATIO_SLACK)
     kept = Requirement(ratio.text, ratio, reached - slack if below else None, None if below else reached + slack)
-    found = least_ratio(system, Ratio("", worse * (1.0 / base), ratio.bottom), system.maximises, [*others, kept])
+    found = least_ratio(
+        system, Ratio("", worse * (1.0 / base), ratio.bottom), system.statement.maximises, [*others, kept]
+    )
     if found is None or not np.isfinite(found.value):
         return ""
-    change = -found.value if system.maximises else found.value
+    change = -found.value if system.statement.maximises else found.value
     size = f"{abs(change):.4g} {counted_unit(goal, system.units)}".rstrip()
     does = "costs" if change >= 0 else f"improves {goal.text} by"
     return f"; then {Denominator(ratio.bottom).one(system.units)} {does} {size}"

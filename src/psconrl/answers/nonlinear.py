@@ -75,7 +75,7 @@ def solve_statement(
             return _best_percentile(asked, statement.goal, start)
         if not statement.is_linear:
             return _Search(asked).run(start)
-    watch = watch_of(asked) if follow is None else Watch(follow, asked.maximises)
+    watch = watch_of(asked) if follow is None else Watch(follow, asked.statement.maximises)
     model = asked.expected_model()
     if isinstance(asked, System):
         model, found = plan_within_rounding(model, start, watch, known)
@@ -87,7 +87,7 @@ def solve_statement(
 
 def _best_percentile(system: System, goal: Percentile, start: Plan | None) -> Found:
     """Return the policy with the best percentile: the first value beyond which few enough rounds can lie."""
-    below = system.maximises
+    below = system.statement.maximises
     values = system.expectations.values(goal.expression)
     if below:
         values = values[::-1]
@@ -124,7 +124,7 @@ class _Search:
 
     def __init__(self, system: System) -> None:
         self.system, self.statement = system, system.statement
-        self.sign = -1.0 if system.maximises else 1.0
+        self.sign = -1.0 if system.statement.maximises else 1.0
         goal = self.statement.goal
         self.linear = [] if self._is_open(goal) else list(goal.parts)
         for requirement in self.statement.requirements:

@@ -191,8 +191,8 @@ def pareto_surface(
     question = _question(asked, "pareto_surface", known)
     if isinstance(constraints, str) or len(constraints) != 2:
         raise ConfigError(f"constraints must be two constrained costs; got {quoted(constraints)}")
-    if len(question.requirements) < 2:
-        raise ModelError(f"a surface needs two constraints; the model has {len(question.requirements)}")
+    if len(question.statement.requirements) < 2:
+        raise ModelError(f"a surface needs two constraints; the model has {len(question.statement.requirements)}")
     first, second = (constraint_name(question, constraint) for constraint in constraints)
     if first == second:
         raise ConfigError(f"constraints must be two different costs; got {quoted(first)} twice")
@@ -257,7 +257,7 @@ def _answer_with(question: Asked, levels: Known, neighbours: Sequence[Answer], p
 
 def constraint_name(question: Asked, constraint: str | int) -> str:
     """Return the name of a constraint given by name or by its index from 1."""
-    names = [limit.name for limit in question.requirements]
+    names = [limit.name for limit in question.statement.requirements]
     if not names:
         raise ModelError("the model has no constrained cost")
     if isinstance(constraint, str):
@@ -270,7 +270,7 @@ def constraint_name(question: Asked, constraint: str | int) -> str:
 
 
 def _limit(question: Asked, name: str) -> Requirement:
-    return next(limit for limit in question.requirements if limit.name == name)
+    return next(limit for limit in question.statement.requirements if limit.name == name)
 
 
 def cost_ranges(cmdp: CMDP, progress: Callable[[str], object] | None = None) -> Floats:
@@ -301,7 +301,7 @@ def _span(question: Asked, name: str, strict: float | None, slack: float | None)
     limit = _limit(question, name)
     if strict is None:
         question.report.stage(f"range of {name}, 1 of 2")
-        others = [one for one in question.requirements if one is not limit]
+        others = [one for one in question.statement.requirements if one is not limit]
         strict = best_value(question, limit, limit.high is None, others)
     if slack is None:
         question.report.stage(f"range of {name}, 2 of 2")

@@ -141,11 +141,11 @@ def rule(asked: CMDP | System | Answer, depth: int = 3, best: Plan | None = None
     exact = search.evaluate(tree)
     averages = answer.averages_of(exact.occupancy)
     value = averages[question.statement.goal.text]
-    unkept = [limit for limit in question.requirements if not limit.is_kept(averages[limit.name])]
+    unkept = [limit for limit in question.statement.requirements if not limit.is_kept(averages[limit.name])]
     missed = tuple(f"{limit} ({averages[limit.name]:.6g})" for limit in unkept)
     return ShortRule(
         tree, shown_tree(tree), value, averages, missed,
-        answer.bound - value if question.maximises else value - answer.bound,
+        answer.bound - value if question.statement.maximises else value - answer.bound,
         float(np.minimum(plan.shown_policy, policy).sum(axis=1) @ plan.occupancy.sum(axis=1)), policy,
         exact.occupancy, model.names,
     )  # fmt: skip

@@ -43,16 +43,6 @@ class StatedModel:
         self.statement = stated(cmdp) if statement is None else statement
         self.expectations, self.cost_names = ModelCosts(cmdp), cmdp.cost_names
 
-    @property
-    def maximises(self) -> bool:
-        """Whether the objective is maximised."""
-        return self.statement.maximises
-
-    @property
-    def requirements(self) -> tuple[Requirement, ...]:
-        """The limits."""
-        return self.statement.requirements
-
     def cost_quantity(self, name: str) -> Mean:
         """Return the average of a cost, by its name."""
         return mean_of(name)
@@ -69,25 +59,22 @@ class StatedModel:
 
     def expected_model(self) -> CMDP:
         """Return the model of the statement."""
-        limits = self.statement.limits()
-        names = [limit.name for limit in (self.statement.objective(), *limits)]
-        thresholds = np.array([-limit.threshold if limit.at_least else limit.threshold for limit in limits])
-        at_least = frozenset(limit.name for limit in limits if limit.at_least)
-        cmdp = self.cmdp
-        if (tuple(names), self.maximises, at_least) == (cmdp.cost_names, cmdp.maximise, cmdp.at_least):
-            return cmdp.with_thresholds(thresholds)
-        rows = [self.expectations.cost(limit) for limit in (self.statement.objective(), *limits)]
-        signs = [self.maximises, *(limit.at_least for limit in limits)]
+        cmdp, statement = self.cmdp, self.statement
+        names = tuple(row.name for row in statement.rows)
+        at_least = frozenset(row.name for row in statement.rows if row.at_least)
+        if (names, statement.maximises, at_least) == (cmdp.cost_names, cmdp.maximise, cmdp.at_least):
+            return cmdp.with_thresholds(statement.thresholds)
+        rows = zip(statement.signs.tolist(), statement.rows, strict=True)
         return CMDP(
             cmdp.transition,
-            np.array([-row if negative else row for row, negative in zip(rows, signs, strict=True)]),
-            thresholds,
+            np.array([sign * self.expectations.cost(row) for sign, row in rows]),
+            statement.thresholds,
             initial=cmdp.initial,
             available=cmdp.available,
             state_names=cmdp.state_names,
             action_names=cmdp.action_names,
             cost_names=names,
-            maximise=self.maximises,
+            maximise=statement.maximises,
             units=cmdp.units.of(names),
             at_least=at_least,
         )

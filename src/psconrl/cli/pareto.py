@@ -57,8 +57,8 @@ def pareto_command(
             raise ConfigError(f"{option}: must be {wanted}; got {level}")
     opened = model.open()
     stated = opened if isinstance(opened, System) else StatedModel(opened)
-    if not constraints and len(stated.requirements) > 1:
-        names = ", ".join(limit.name for limit in stated.requirements)
+    if not constraints and len(stated.statement.requirements) > 1:
+        names = ", ".join(limit.name for limit in stated.statement.requirements)
         raise click.UsageError(f"--constraint is needed; one or two of: {names}")
     chosen = [constraint_name(stated, name) for name in constraints or (1,)]
     if len(chosen) > 2:
@@ -86,7 +86,7 @@ def pareto_command(
 
 def _in_force(here: Answer, constraints: Sequence[str]) -> str:
     """Return the value and the shadow prices at the thresholds in force, in words."""
-    limits = ", ".join(str(limit) for limit in here.asked.requirements if limit.name in constraints)
+    limits = ", ".join(str(limit) for limit in here.asked.statement.requirements if limit.name in constraints)
     if not here.feasible:
         return f"In force, {limits}: infeasible"
     goal = here.asked.statement.goal.text

@@ -27,10 +27,10 @@ def stated_table(answer: Answer, averages: Mapping[str, float]) -> Table:
     system, units, goal = answer.asked, answer.asked.units, answer.asked.statement.goal
     table = numbers_table("", "value", "limit", "price")
     table.columns[3].justify = "left"
-    verb = "maximise" if system.maximises else "minimise"
+    verb = "maximise" if system.statement.maximises else "minimise"
     table.add_row(Text(f"{goal.text} ({verb})"), f"{number(averages[goal.text])} {quantity_unit(goal, units)}".rstrip())
     shown = {goal.text}
-    for limit in system.requirements:
+    for limit in system.statement.requirements:
         priced = limit.name in answer.prices and limit.name not in answer.undefined
         value = averages[limit.name]
         known = f"{_value(limit, value, units)} {quantity_unit(limit.quantity, units)}".rstrip()
@@ -119,7 +119,7 @@ def _relation(limit: Requirement) -> str:
 
 def ranges_table(system: Asked) -> Table:
     """Return a table of the least and the largest value of the objective, of limited quantities and of costs."""
-    limits = {limit.name: limit for limit in system.requirements}
+    limits = {limit.name: limit for limit in system.statement.requirements}
     goal, units = system.statement.goal, system.units
     table = numbers_table("", "least", "largest", "limit")
     for row in ranges_of(system):

@@ -21,11 +21,11 @@ from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
 from psconrl.systems.expectations import Expectations
 from psconrl.systems.functions import Rule
-from psconrl.systems.limits import Requirement, Statement, read_statement
+from psconrl.systems.limits import Statement, read_statement
 from psconrl.systems.noise_base import Noise, as_argument
 from psconrl.systems.noise_source import NoiseSource, read_noise
 from psconrl.systems.numbered import Numbered
-from psconrl.systems.quantities import Combination, LinearLimit, Mean
+from psconrl.systems.quantities import Combination, Mean
 from psconrl.systems.ratios import Ratios, ratio_limits
 from psconrl.systems.reading import system_arguments
 from psconrl.systems.reports import Report, Reports
@@ -131,8 +131,6 @@ class System(Numbered):
         >>> lamp.with_noise(switch=0.3).source.noise["switch"]
         Bernoulli(p=0.3)
         """
-        if not known:
-            return self
         return self._with(self.dynamics.with_source(self.source.with_known(known)), self.statement)
 
     def with_unknown(self, *names: str) -> "System":
@@ -156,7 +154,7 @@ class System(Numbered):
         """
         variables = (*self.states.names, *(NEXT + name for name in self.states.names), *self.actions.names)
         known = frozenset((*variables, *self.source.names, *self.cost_names))
-        return self.with_statement(self.statement.with_requirements(limits, known))
+        return self._with(self.dynamics, self.statement.with_requirements(limits, known))
 
     def with_statement(self, statement: Statement) -> "System":
         """Return the system with another objective and other limits."""
@@ -200,7 +198,7 @@ class System(Numbered):
 
     def with_known(self, **known: Any) -> "System":
         """Return the system with given parameters of noise; raise an error if others are unknown."""
-        system = self.with_noise(**known)
+        system = self.with_noise(**known) if known else self
         missing = list(system.source.unknown())
         if missing:
             raise ModelError(
@@ -249,8 +247,8 @@ class System(Numbered):
         """
         known = self.expectations
         transition = known.transition if sparse is None else known.transition_stored(sparse)
-        signs = [-1.0 if self.maximises else 1.0, *(-1.0 if limit.at_least else 1.0 for limit in self.limits)]
-        costs = [sign * known.cost(one) for sign, one in zip(signs, (self.objective, *self.limits), strict=True)]
+        rows = zip(self.statement.signs.tolist(), self.statement.rows, strict=True)
+        costs = [sign * known.cost(row) for sign, row in rows]
         return self.cmdp(transition, np.array(costs))
 
     def cmdp(self, transition: Transition | Matrix, costs: Floats, *, all_actions: bool = False) -> CMDP:
@@ -265,26 +263,25 @@ class System(Numbered):
             state_names=self.state_names,
             action_names=self.action_names,
             cost_names=names,
-            maximise=self.maximises,
+            maximise=self.statement.maximises,
             units=row_units(self.statement, self.units, self._shown).of(names),
-            at_least=[name for name, limit in zip(names[1:], self.limits, strict=True) if limit.at_least],
+            at_least=[name for name, limit in zip(names[1:], self.statement.rows[1:], strict=True) if limit.at_least],
         )
 
     @property
     def shown_names(self) -> list[str]:
         """Names of the objective and of the limits in models."""
         names = self._shown | row_names(self.statement, self.units, self._shown)
-        return [names.get(limit.name, limit.name) for limit in (self.objective, *self.limits)]
+        return [names.get(limit.name, limit.name) for limit in self.statement.rows]
 
     @property
     def thresholds(self) -> Floats:
-        """Thresholds of the costs as planned, which are negative quantities where a limit is a minimum."""
-        return np.array([-limit.threshold if limit.at_least else limit.threshold for limit in self.limits])
+        """Thresholds of the costs of its model, which are negative quantities where a limit is a minimum."""
+        return self.statement.thresholds
 
     def vocabulary(self) -> Vocabulary:
         """Return the names and values of variables with their numbers in the model, for an agent in live use."""
         explored = self.dynamics.explored
-        negative = [self.maximises, *(limit.at_least for limit in self.limits)]
         return Vocabulary(
             self.states,
             explored.states,
@@ -293,29 +290,9 @@ class System(Numbered):
             self.source.outcomes.values,
             self.source.most(),
             tuple(self.shown_names),
-            tuple(-1.0 if is_negative else 1.0 for is_negative in negative),
+            tuple(self.statement.signs.tolist()),
             {name: rule for name, rule in self._given["costs"].items() if name not in self.source.cost_names},
         )
-
-    @property
-    def maximises(self) -> bool:
-        """Whether the objective is maximised."""
-        return self.statement.maximises
-
-    @property
-    def requirements(self) -> tuple[Requirement, ...]:
-        """The limits as stated."""
-        return self.statement.requirements
-
-    @cached_property
-    def objective(self) -> LinearLimit:
-        """The objective as a cost; an error if it is not linear."""
-        return self.statement.objective()
-
-    @cached_property
-    def limits(self) -> list[LinearLimit]:
-        """The limits on averages of costs, to which those that were stated are equivalent."""
-        return self.statement.limits()
 
     @cached_property
     def structure(self) -> Structure:
@@ -324,7 +301,7 @@ class System(Numbered):
         taken = explored.taken
         S, A, W = successors.shape
         randomness, contexts = self.source.randomness_at(explored.states)
-        costs = self.dynamics.tables((self.objective, *self.limits), self.maximises)
+        costs = self.dynamics.tables(self.statement.rows, self.statement.maximises)
         return Structure(S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, *costs)
 
     @cached_property
