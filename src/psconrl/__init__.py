@@ -21,10 +21,14 @@ from psconrl.envs.registration import register_with_gymnasium as _register
 if TYPE_CHECKING:
     from psconrl import agents as agents
     from psconrl.answers.answer import Answer as Answer
+    from psconrl.answers.asking import linear as linear
+    from psconrl.answers.asking import plan as plan
     from psconrl.answers.deterministic import best_deterministic as best_deterministic
     from psconrl.answers.explanation import explain as explain
+    from psconrl.answers.heat_map import heat_map as heat_map
     from psconrl.answers.pareto import pareto as pareto
     from psconrl.answers.pareto import pareto_surface as pareto_surface
+    from psconrl.answers.short_rule import rule as rule
     from psconrl.answers.threshold_rule import threshold_rule as threshold_rule
     from psconrl.answers.windows import plan_windows as plan_windows
     from psconrl.envs.continuing import continuing as continuing
@@ -60,7 +64,6 @@ if TYPE_CHECKING:
     from psconrl.model.io import save as save
     from psconrl.model.units import Units as Units
     from psconrl.planning.plan import Plan as Plan
-    from psconrl.planning.planner import plan as plan
     from psconrl.planning.proof.certificate import Certificate as Certificate
     from psconrl.planning.proof.certificate import Status as Status
     from psconrl.planning.proof.certify import certify as certify

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import psconrl
 from psconrl.systems.expressions import Expression
 from psconrl.systems.limits import read_statement
 from psconrl.systems.noise import Bernoulli
@@ -17,9 +18,9 @@ KNOWN = frozenset(("c", "d"))
 def test_shares_are_exact():
     for level in range(1, 1000):
         text = f"p{level / 10:g}(c) <= 1".replace(".", "_", 1)
-        rest = read_statement("d", None, [text], KNOWN).limits()[0].threshold
+        rest = read_statement("d", None, [text], KNOWN).rows[1].threshold
         assert rest == float(Fraction(1000 - level, 1000)), text
-    assert read_statement("d", None, ["p90(c) <= 1"], KNOWN).limits()[0].threshold == 0.1
+    assert read_statement("d", None, ["p90(c) <= 1"], KNOWN).rows[1].threshold == 0.1
 
 
 def random_case(seed):
@@ -56,10 +57,10 @@ def test_limits_at_the_boundary_are_feasible(seed):
             f"P(c > {value / 10:.1f}) <= {float(100 - 100 * below):.10g}%",
             f"P(c <= {value / 10:.1f}) >= {level}%",
         ):
-            answer = system.with_limits([text]).plan()
+            answer = psconrl.plan(system.with_limits([text]))
             assert answer.feasible, text
             assert answer.value == pytest.approx(-1.0, abs=1e-9)
-            assert all(limit.is_kept(answer.averages[limit.name]) for limit in answer.asked.requirements)
+            assert all(limit.is_kept(answer.averages[limit.name]) for limit in answer.asked.statement.requirements)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -67,8 +68,8 @@ def test_limits_beyond_the_boundary_are_infeasible(seed):
     system, cases = random_case(seed)
     for value, below in cases:
         share = float(1 - below)
-        assert not system.with_limits([f"P(c > {value / 10:.1f}) <= {share - 1e-9!r}"]).plan().feasible
-        assert not system.with_limits([f"P(c >= {value / 10:.1f}) <= {share!r}"]).plan().feasible
+        assert not psconrl.plan(system.with_limits([f"P(c > {value / 10:.1f}) <= {share - 1e-9!r}"])).feasible
+        assert not psconrl.plan(system.with_limits([f"P(c >= {value / 10:.1f}) <= {share!r}"])).feasible
 
 
 def test_a_limit_does_not_forbid_by_the_rounding_of_its_own_expression():
@@ -87,14 +88,14 @@ def test_a_limit_does_not_forbid_by_the_rounding_of_its_own_expression():
         "P(0.3 - 0.2 * order < -0.3) <= 0",
         "P(level >= -0.3) >= 1",
     ):
-        answer = shop.with_limits([limit]).plan()
+        answer = psconrl.plan(shop.with_limits([limit]))
         assert answer.act({"s": 0}) == {"order": 3} or limit.startswith("p5"), limit
         assert answer.value >= 3.0 - 1e-9
     available = System(
         state={"s": 1}, action={"order": range(6)}, step={}, costs={"profit": "order"}, maximise="profit",
         available="0.3 - 0.2 * order >= -0.3",
     )  # fmt: skip
-    assert available.plan().value == pytest.approx(3.0)
+    assert psconrl.plan(available).value == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,26 @@ import pytest
 
 from models import random_cmdp
 from psconrl import CMDP, InfeasibleError, PolicyError, explain, load, plan
+from psconrl.systems.noise import Bernoulli
+from psconrl.systems.system import System
+
+
+def as_costs(cmdp, why):
+    """The changes (K, m+1) of all alternatives as costs, in the order of the model."""
+    return np.array([[sign * one.changes[name] for name, sign in zip(cmdp.cost_names, cmdp.names.signs, strict=True)]
+                     for one in why.alternatives])  # fmt: skip
+
+
+def losses(why):
+    return np.array([one.loss for one in why.alternatives])
+
+
+def actions(why):
+    return np.array([one.number for one in why.alternatives])
+
+
+def probabilities(why):
+    return np.array([one.probability for one in why.alternatives])
 
 
 def total_changes(cmdp, policy, rounds=4000):
@@ -30,9 +50,9 @@ def test_changes_are_what_is_added_up(kind, m):
     expected = total_changes(cmdp, best.policy)
     for s in range(cmdp.n_states):
         why = explain(cmdp, s, best)
-        assert sorted(why.actions) == np.flatnonzero(cmdp.available[s]).tolist()
-        assert np.array_equal(why.probabilities, best.policy[s, why.actions])
-        for a, change in zip(why.actions, why.changes, strict=True):
+        assert sorted(actions(why)) == np.flatnonzero(cmdp.available[s]).tolist()
+        assert np.array_equal(probabilities(why), best.policy[s, actions(why)])
+        for a, change in zip(actions(why), as_costs(cmdp, why), strict=True):
             assert change == pytest.approx(expected[s, a], abs=1e-8)
 
 
@@ -42,9 +62,9 @@ def test_at_its_prices_nothing_is_worth_more_than_what_the_plan_plays(name):
     best = plan(cmdp)
     for s in range(cmdp.n_states):
         why = explain(cmdp, s, best)
-        assert (why.worth >= -1e-8).all()
+        assert (losses(why) >= -1e-8).all()
         if why.share > 0:  # elsewhere the plan is free to choose
-            assert why.worth[why.probabilities > 0] == pytest.approx(0, abs=1e-8)
+            assert losses(why)[probabilities(why) > 0] == pytest.approx(0, abs=1e-8)
         # The same from the potential of the certificate, which is independent of the policy.
         h = best.potential + best.low_potential
         priced = cmdp.costs[0] + np.tensordot(best.multipliers, cmdp.costs[1:], 1)
@@ -52,24 +72,25 @@ def test_at_its_prices_nothing_is_worth_more_than_what_the_plan_plays(name):
         gain = best.costs[0] + best.multipliers @ best.costs[1:]
         assert (reduced[s][cmdp.available[s]] >= gain - 1e-8).all()
         if why.share > 0:
-            worth = dict(zip(why.actions.tolist(), why.worth, strict=True))
+            worth = dict(zip(actions(why).tolist(), losses(why), strict=True))
             for a in np.flatnonzero(best.policy[s] > 0):
                 assert worth[a] == pytest.approx(reduced[s, a] - gain, abs=1e-8)
 
 
 def test_the_best_stands_first():
     why = explain(load("queue"), "1 waiting")
-    assert (why.probabilities[:2] > 0).all()
-    assert (why.probabilities[2:] == 0).all()
-    assert (np.diff(why.worth[2:]) >= 0).all()
+    assert (probabilities(why)[:2] > 0).all()
+    assert (probabilities(why)[2:] == 0).all()
+    assert (np.diff(losses(why)[2:]) >= 0).all()
 
 
 def test_leaving_for_good_changes_the_averages():
     """State 0 may stay at cost 1 or go to a trap of cost 3: the plan stays, going adds 2 a round."""
     cmdp = CMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[[1, 1], [3, 3]]])
     why = explain(cmdp, 0)
-    assert why.actions.tolist() == [0, 1]
-    assert why.average_changes.ravel().tolist() == [0, 2]
+    assert actions(why).tolist() == [0, 1]
+    assert [one.average_changes for one in why.alternatives] == [{}, {"objective": 2.0}]
+    assert losses(why).tolist() == [0.0, np.inf]
 
 
 def test_bad_questions():
@@ -84,7 +105,25 @@ def test_records_speak_of_rewards_as_tables_do():
     why = explain(queue, "1 waiting")
     record = why.record()
     assert (record["sense"], record["units"]["throughput"]) == ("maximise", "customers")
-    for action, change, worth in zip(record["actions"], why.changes, why.worth, strict=True):
+    for action, change, loss in zip(record["actions"], as_costs(queue, why), losses(why), strict=True):
         assert action["changes"]["throughput"] == -change[0]
         assert action["changes"]["delay"] == change[1]
-        assert action["worth"] == -worth
+        assert action["loss"] == loss
+    assert record["prices"] == dict(zip(("delay", "power"), plan(queue).multipliers.tolist(), strict=True))
+    assert record["proven"] == list(plan(queue).proven)
+
+
+def test_a_model_and_its_system_have_the_same_explanation():
+    """The queue as a system that states its limits, and as the model that is made of it."""
+    system = System(
+        state={"waiting": range(5)}, action={"fast": 2}, noise={"arrival": Bernoulli(0.3), "done": Bernoulli(0.4)},
+        step={"waiting": "min(max(waiting - (1 + fast) * done, 0) + arrival, 4)"},
+        costs={"power": "fast", "delay": "waiting"}, minimise="power", limits=["delay <= 0.9"],
+    )  # fmt: skip
+    model = system.model()
+    for s in range(model.n_states):
+        one, other = explain(system, {"waiting": s}), explain(model, s)
+        assert (one.prices, one.proven, one.share) == (other.prices, other.proven, other.share)
+        for stated, plain in zip(one.alternatives, other.alternatives, strict=True):
+            assert (stated.number, stated.loss, stated.changes) == (plain.number, plain.loss, plain.changes)
+        assert str(one).replace(f"waiting={s}, ", "") == str(other).replace(f"waiting={s}, ", "")

@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import psconrl
 from psconrl import ModelError, Units, certify
 from psconrl.answers import denominators
 from psconrl.answers.least_ratio import least_ratio
-from psconrl.answers.measures import Measures, PolicyAverages
 from psconrl.answers.nonlinear import _Search, solve_statement
+from psconrl.answers.policy_averages import PolicyAverages
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.quantities import Combination, Ratio
 from psconrl.systems.system import System
@@ -43,7 +44,9 @@ def test_the_least_and_the_largest_ratio(seed):
     assert (least.value, largest.value) == pytest.approx((ratios.min(), ratios.max()), rel=1e-9)
     assert least.largest_bottom == pytest.approx(made.max(), rel=1e-9)
     cap = float(np.quantile(tiny.averages(tiny.c), 0.4))
-    under = least_ratio(system, RATIO, False, tiny.system(minimise="d", limits=[f"c <= {cap!r}"]).requirements)
+    under = least_ratio(
+        system, RATIO, False, tiny.system(minimise="d", limits=[f"c <= {cap!r}"]).statement.requirements
+    )
     expected = tiny.best_ratio(tiny.e, tiny.d, (tiny.c, cap))
     assert under is expected is None or under.value == pytest.approx(expected, rel=1e-7)
 
@@ -52,7 +55,7 @@ def test_the_least_and_the_largest_ratio(seed):
 def test_an_unreachable_ratio_is_answered_by_the_least_and_what_some_costs(seed):
     tiny = idle(seed)
     least = float(own_ratios(tiny).min())
-    found = tiny.system(minimise="c", limits=[f"e / d <= {least / 2!r}"]).plan()
+    found = psconrl.plan(tiny.system(minimise="c", limits=[f"e / d <= {least / 2!r}"]))
     assert found.undefined == ("e / d",)
     assert "nan" not in str(found)
     said = re.search(rf"where d is positive, e / d is at least {NUMBER}; the limit is {NUMBER};", str(found))
@@ -61,7 +64,7 @@ def test_an_unreachable_ratio_is_answered_by_the_least_and_what_some_costs(seed)
     change = re.search(rf"one unit of d (costs|improves c by) {NUMBER}", str(found))
     assert float(change[2]) == pytest.approx(abs(slope), rel=2e-3)
     assert change[1] == ("costs" if slope >= 0 else "improves c by")
-    some = found.asked.with_limits([f"e / d <= {least * (1 + 1e-7)!r}", "d == 0.01"]).plan()
+    some = psconrl.plan(found.asked.with_limits([f"e / d <= {least * (1 + 1e-7)!r}", "d == 0.01"]))
     assert some.value - found.value == pytest.approx(0.01 * slope, abs=1e-6)
 
 
@@ -76,15 +79,17 @@ def line(bad, **statement):
 
 
 def test_what_is_said():
-    first, second, third = str(line(0.05).plan()).splitlines()
+    first, second, third = str(psconrl.plan(line(0.05))).splitlines()
     assert first == "minimise money: 0 euro a day (optimal)"
     assert second == "  scrap / made <= 0.02 says nothing, since made is zero on average"
     assert third == (
         "  note: where made is positive, scrap / made is at least 0.05; the limit is 0.02; then one piece of made "
         "costs 2 euro; to ask for it, add a limit such as 'made >= 0.1', and relax scrap / made"
     )
-    assert "at least 0.01, which the limit allows; then one piece of made costs 2 euro; " in str(line(0.01).plan())
-    earns = line(0.05, minimise=None, maximise="3 - money - 4 * (1 - make)").plan()
+    assert "at least 0.01, which the limit allows; then one piece of made costs 2 euro; " in str(
+        psconrl.plan(line(0.01))
+    )
+    earns = psconrl.plan(line(0.05, minimise=None, maximise="3 - money - 4 * (1 - make)"))
     assert "one piece of made improves 3 - money - 4 * (1 - make) by 2;" in str(earns)
 
 
@@ -98,16 +103,18 @@ def test_what_is_said():
     ],
 )
 def test_every_limit_that_divides(limit, said):
-    found = line(0.05, limits=[limit]).plan()
+    found = psconrl.plan(line(0.05, limits=[limit]))
     assert said in str(found)
     assert "never holds" in str(found) or "made is zero on average" in str(found)
     asked = re.search(r"such as '(.*?)'", str(found))[1]
-    assert not found.asked.with_limits([asked]).plan().feasible
+    assert not psconrl.plan(found.asked.with_limits([asked])).feasible
 
 
 def test_a_limit_that_asks_for_some_is_infeasible_with_the_least_ratio():
-    found = line(0.05, limits=["scrap / made <= 2%", "made >= 0.2"]).plan()
-    assert found.note == "scrap / made cannot be brought below 0.05; the limit is 0.02."
+    found = psconrl.plan(line(0.05, limits=["scrap / made <= 2%", "made >= 0.2"]))
+    assert str(found.infeasibility) == (
+        "no policy keeps 'scrap / made' <= 0.02; the least reachable value is 0.05. Raise the threshold."
+    )
 
 
 def test_what_is_never_made():
@@ -115,7 +122,7 @@ def test_what_is_never_made():
         state={"s": 1}, action={"a": 2}, step={}, costs={"c": "a", "made": "0 * a"}, minimise="c",
         limits=["c / made <= 3"],
     )  # fmt: skip
-    found = never.plan()
+    found = psconrl.plan(never)
     assert found.note == "made is zero on average, whatever the policy"
 
 
@@ -145,7 +152,7 @@ def test_an_objective_that_divides_by_what_the_limits_ask_for(seed, sense):
     assert certify(found.model, found.plan).holds
     shortfall = solve_statement(tiny.system(**{sense: "e / d"}, limits=[f"d >= {some!r}", "cvar50(c) <= 4.5"]))
     if shortfall.plan.feasible:
-        averages = PolicyAverages(Measures(shortfall.system), shortfall.plan.occupancy)
+        averages = PolicyAverages(shortfall.system.expectations, shortfall.plan.occupancy)
         assert averages.mean(RATIO.bottom) >= some - 1e-7
         assert shortfall.value >= found.value - 1e-7
 
@@ -170,30 +177,30 @@ def test_the_bound_on_such_a_denominator_is_that_of_the_limits(monkeypatch):
 def test_limits_that_cannot_be_kept_come_before_the_denominator():
     tiny = idle(0)
     most = float(tiny.averages(tiny.d).max())
-    found = tiny.system(minimise="e / d", limits=[f"d >= {2 * most!r}"]).plan()
+    found = psconrl.plan(tiny.system(minimise="e / d", limits=[f"d >= {2 * most!r}"]))
     assert not found.feasible
-    assert "d cannot be brought above" in found.note
+    assert "; the largest reachable " in str(found.infeasibility)
 
 
 def test_what_must_be_added_is_said_and_suffices():
     asked = line(0.05, minimise="money / made", limits=["scrap <= 0.04"])
     with pytest.raises(ModelError) as error:
-        asked.plan()
+        psconrl.plan(asked)
     assert str(error.value) == (
         "made is zero on average under some policy within the limits, but the objective 'money / made' divides by it; "
         "add a limit that excludes such policies, such as 'made >= 0.08'"
     )
-    found = asked.with_limits(["made >= 0.08"]).plan()
+    found = psconrl.plan(asked.with_limits(["made >= 0.08"]))
     assert found.value == pytest.approx(2.0)
     assert found.gap < 1e-8
     with pytest.raises(ModelError, match=r"such as 'P\(make == 1\) >= 0.1'"):
-        line(0.05, minimise="P(bad > 0, given=make == 1)", limits=[]).plan()
+        psconrl.plan(line(0.05, minimise="P(bad > 0, given=make == 1)", limits=[]))
     with pytest.raises(ModelError, match="made is zero on average, whatever the policy within the limits, but the"):
-        line(0.05, minimise="money / made", limits=["made <= 0"]).plan()
+        psconrl.plan(line(0.05, minimise="money / made", limits=["made <= 0"]))
 
 
 def test_a_percentile_of_the_rounds_that_the_limits_ask_for():
-    found = line(0.05, minimise="p90(bad, given=make == 1)", limits=["made >= 0.2"]).plan()
+    found = psconrl.plan(line(0.05, minimise="p90(bad, given=make == 1)", limits=["made >= 0.2"]))
     assert found.value == 0.0
     assert found.averages["made"] >= 0.2 - 1e-9
 
@@ -203,6 +210,6 @@ def test_the_least_denominator_is_planned_once(monkeypatch):
     system, planned = line(0.05, limits=["scrap / made <= 10%", "made >= 0.1"]), []
     plain = denominators.plan_unexplained
     monkeypatch.setattr(denominators, "plan_unexplained", lambda *a, **k: planned.append(1) or plain(*a, **k))
-    system.pareto("made", [0.1, 0.2, 0.3])
-    system.with_limits({"scrap / made": 0.2}).plan()
+    psconrl.pareto(system, "made", [0.1, 0.2, 0.3])
+    psconrl.plan(system.with_limits({"scrap / made": 0.2}))
     assert len(planned) == 1

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import psconrl
 from psconrl import Units
 from psconrl.systems.noise import Poisson
 from psconrl.systems.system import System
@@ -59,7 +60,7 @@ def test_losses_are_those_of_policy_improvement(kind):
     binding = 0
     for seed in range(12):
         tiny = Tiny(seed)
-        found = tiny.system(**statement).plan()
+        found = psconrl.plan(tiny.system(**statement))
         if not found.feasible:
             continue
         price = float(found.plan.multipliers[0])
@@ -67,15 +68,15 @@ def test_losses_are_those_of_policy_improvement(kind):
         gain, loss = improved(tiny, goal + price * limit)
         assert gain - price * found.model.thresholds[0] == pytest.approx(found.plan.costs[0], abs=1e-8)
         binding += price > 1e-9
-        name = found.asked.requirements[0].name
+        name = found.asked.statement.requirements[0].name
         for s in found.asked.state_table["s"].tolist():
-            reasons = found.explain({"s": s})
+            reasons = psconrl.explain(found, {"s": s})
             for one in reasons.alternatives:
                 assert one.loss == pytest.approx(loss[s, one.action["a"]], abs=1e-8)
                 parts = one.changes[found.asked.statement.goal.text], one.changes[name]
-                sign = -1.0 if found.asked.maximises else 1.0
+                sign = -1.0 if found.asked.statement.maximises else 1.0
                 assert one.loss == pytest.approx(sign * parts[0] + reasons.counted[name].price * parts[1], abs=1e-8)
-                assert not one.for_good
+                assert not one.average_changes
             assert (f"prices: {name} " in str(reasons)) == (price > 1e-9)
     assert binding >= 3
 
@@ -89,11 +90,11 @@ def never_back(limits=()):
 
 
 def test_where_the_plan_never_gets_it_is_followed_as_its_prices_suggest():
-    found = never_back().plan()
-    losses = {one.action["a"]: one.loss for one in found.explain({"s": 2}).alternatives}
+    found = psconrl.plan(never_back())
+    losses = {one.action["a"]: one.loss for one in psconrl.explain(found, {"s": 2}).alternatives}
     assert losses == pytest.approx({0: 5.0, 1: 0.0})
     for s in (0, 1):
-        assert {one.action["a"]: one.loss for one in found.explain({"s": s}).alternatives} == pytest.approx(
+        assert {one.action["a"]: one.loss for one in psconrl.explain(found, {"s": s}).alternatives} == pytest.approx(
             {0: 0, 1: 1}
         )
 
@@ -103,10 +104,10 @@ def test_what_leads_elsewhere_for_good_is_said():
         state={"gone": 2}, action={"go": 2}, step={"gone": "max(gone, go)"}, costs={"c": "1 + 2 * gone"}, minimise="c",
         units=Units(round="day", counted={"c": "euro"}),
     )  # fmt: skip
-    stay, go = door.plan().explain({"gone": 0}).alternatives
-    assert (stay.loss, stay.for_good) == (0.0, {})
-    assert (go.loss, go.for_good) == (np.inf, {"c": 2.0})
-    said = str(door.plan().explain({"gone": 0})).splitlines()[2]
+    stay, go = psconrl.explain(psconrl.plan(door), {"gone": 0}).alternatives
+    assert (stay.loss, stay.average_changes) == (0.0, {})
+    assert (go.loss, go.average_changes) == (np.inf, {"c": 2.0})
+    said = str(psconrl.explain(psconrl.plan(door), {"gone": 0})).splitlines()[2]
     assert said.startswith("  go=1: loses in every round for good")
     assert said.endswith("leads elsewhere for good, with c +2 euro a day on average")
 
@@ -134,27 +135,27 @@ def shop(**statement):
     ],
 )
 def test_a_limit_that_binds_is_counted_in_its_own_terms(statement, unit, beyond, of_one):
-    found = shop(minimise="money", **statement).plan()
-    reasons = found.explain({"shelf": 3})
-    name = found.asked.requirements[0].name
+    found = psconrl.plan(shop(minimise="money", **statement))
+    reasons = psconrl.explain(found, {"shelf": 3})
+    name = found.asked.statement.requirements[0].name
     counted = reasons.counted[name]
     assert (counted.unit, counted.beyond, counted.of_one) == (unit, beyond, of_one)
     other = next(one for one in reasons.alternatives if one.changes[name])
-    assert counted(other.changes[name]) in str(reasons)
+    assert counted.change(other.changes[name]) in str(reasons)
     assert str(reasons).splitlines()[-1] == f"  prices: {name} {abs(counted.price):.4g} euro per {of_one}"
 
 
 def test_the_price_of_what_is_counted_is_that_of_the_limit():
     """One percentage point more of a ratio is a hundredth of the demand more."""
-    found = shop(minimise="money", limits=["lost / demand <= 2%"]).plan()
+    found = psconrl.plan(shop(minimise="money", limits=["lost / demand <= 2%"]))
     demand = found.averages["lost"] / found.averages["lost / demand"]
-    counted = found.explain({"shelf": 3}).counted["lost / demand"]
+    counted = psconrl.explain(found, {"shelf": 3}).counted["lost / demand"]
     assert counted.price * demand == pytest.approx(found.prices["lost / demand"].amount, rel=1e-9)
 
 
 def test_a_ratio_as_objective_is_counted_over_its_optimum():
-    found = shop(minimise="money / demand", limits=["lost / demand <= 2%"]).plan()
-    reasons = found.explain({"shelf": 3})
+    found = psconrl.plan(shop(minimise="money / demand", limits=["lost / demand <= 2%"]))
+    reasons = psconrl.explain(found, {"shelf": 3})
     least = reasons.alternatives[-1]
     assert f"money / demand {least.changes['money / demand']:+.4g} euro over {found.value:.6g}" in str(reasons)
     assert least.loss == pytest.approx(

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import psconrl
 from psconrl import ConfigError, evaluate
 from psconrl.answers.short_rule import Question
 from psconrl.systems.noise import Bernoulli, Categorical, Poisson
@@ -40,32 +41,32 @@ def checked(found, rule):
     assert rule.averages == pytest.approx(found.averages_of(exact.occupancy))
     assert rule.loss == pytest.approx(rule.value - found.bound)
     assert rule.feasible == (not rule.missed)
-    for limit in found.asked.requirements:
+    for limit in found.asked.statement.requirements:
         within = rule.averages[limit.name] <= limit.high * (1 + 1e-9) + 1e-12
         assert within or not rule.feasible
     return rule
 
 
 def test_a_threshold_policy_is_found():
-    found = queue().plan()
+    found = psconrl.plan(queue())
     speeds = found.plan.policy.argmax(axis=1)
     assert len(set(speeds)) == 3
     assert (np.diff(speeds) != 0).sum() == 3
-    rule = checked(found, found.rule(2))
+    rule = checked(found, psconrl.rule(found, 2))
     assert rule.loss == pytest.approx(0.0, abs=1e-9)
     assert rule.agreement == pytest.approx(1.0)
     assert "waiting <= " in rule.text
     assert str(rule).endswith("as planned in 100% of rounds, optimal")
-    short = checked(found, found.rule(1))
+    short = checked(found, psconrl.rule(found, 1))
     assert isinstance(short.tree, Question)
     assert short.loss > 0
-    assert checked(found, found.rule(0)).loss >= short.loss
+    assert checked(found, psconrl.rule(found, 0)).loss >= short.loss
     assert "worse" in str(short)
 
 
 def test_under_a_limit_one_question_is_randomised():
-    found = queue(minimise="power", limits=["delay <= 1.2"]).plan()
-    rule = checked(found, found.rule(2))
+    found = psconrl.plan(queue(minimise="power", limits=["delay <= 1.2"]))
+    rule = checked(found, psconrl.rule(found, 2))
     assert rule.feasible
     assert rule.averages["delay"] == pytest.approx(1.2, abs=1e-6)
     assert rule.loss / found.value < 0.01
@@ -73,13 +74,13 @@ def test_under_a_limit_one_question_is_randomised():
 
 
 def test_a_rule_about_a_sum():
-    found = shop().plan()
-    rule = checked(found, found.rule(1))
+    found = psconrl.plan(shop())
+    rule = checked(found, psconrl.rule(found, 1))
     assert rule.text.startswith("order ")
     assert "if shelf + coming <= " in rule.text
     assert rule.feasible
     assert rule.loss / found.value < 0.05
-    assert checked(found, found.rule(2)).loss <= rule.loss + 1e-12
+    assert checked(found, psconrl.rule(found, 2)).loss <= rule.loss + 1e-12
 
 
 def test_an_order_up_to_a_level_is_one_leaf():
@@ -88,8 +89,8 @@ def test_an_order_up_to_a_level_is_one_leaf():
         noise={"demand": Poisson(3.0, most=9)}, step={"shelf": "max(shelf + order - demand, 0)"},
         costs={"money": "shelf + order + 5 * max(demand - shelf - order, 0)"}, minimise="money",
     )  # fmt: skip
-    found = stock.plan()
-    rule = checked(found, found.rule(0))
+    found = psconrl.plan(stock)
+    rule = checked(found, psconrl.rule(found, 0))
     assert re.fullmatch(r"order \d+ - shelf", rule.text)
     assert rule.loss == pytest.approx(0.0, abs=1e-9)
 
@@ -105,15 +106,15 @@ def test_texts_are_asked_for():
         costs={"loss": lambda part, do: 1.5 * (do == "mend") + 2.0 * (part == "broken") * (do == "run")},
         minimise="loss",
     )  # fmt: skip
-    found = machine.plan()
-    rule = checked(found, found.rule(1))
+    found = psconrl.plan(machine)
+    rule = checked(found, psconrl.rule(found, 1))
     assert rule.loss == pytest.approx(0.0, abs=1e-9)
     assert found.action_of(rule, {"part": "broken"}) == {"do": "mend"}
 
 
 def test_a_rule_that_misses_a_limit_says_so():
-    found = shop(limits=["lost / demand <= 5%", "P(order == 0) == 0.6"]).plan()
-    rule = checked(found, found.rule(0))
+    found = psconrl.plan(shop(limits=["lost / demand <= 5%", "P(order == 0) == 0.6"]))
+    rule = checked(found, psconrl.rule(found, 0))
     assert not rule.feasible
     assert "does not keep" in str(rule)
     assert "P(order == 0) == 0.6" in str(rule)
@@ -121,4 +122,4 @@ def test_a_rule_that_misses_a_limit_says_so():
 
 def test_depths():
     with pytest.raises(ConfigError, match="depth must be a whole number from 0 to 6"):
-        queue().plan().rule(7)
+        psconrl.rule(psconrl.plan(queue()), 7)

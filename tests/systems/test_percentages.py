@@ -15,7 +15,7 @@ KNOWN = frozenset(("d", "hour", "cost", "day"))
 
 
 def limit(text):
-    return read_statement("cost", None, [text], KNOWN).requirements[0]
+    return read_statement("cost", None, [text], KNOWN).statement.requirements[0]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psconrl.answers.measures import Measures
+from psconrl.answers.stated_model import Asked
 from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
 from psconrl.model.units import Units
@@ -14,7 +14,7 @@ from psconrl.planning.progress import Watch
 from psconrl.systems.limits import CONDITIONS
 from psconrl.systems.quantities import Combination, Mean, Ratio
 from psconrl.systems.quantity_units import counted_unit
-from psconrl.systems.stated import Stated
+from psconrl.systems.system import System
 
 POSITIVE = 1e-9  # of its largest entry: a smaller average of a denominator counts as zero
 EXAMPLE = 0.1  # of the largest average: a denominator that might be asked for
@@ -52,7 +52,7 @@ class Denominator:
         return f"one {counted_unit(Mean('', self.bottom), units) or 'unit'} of {self.bottom}"
 
 
-def need_denominators(system: Stated) -> None:
+def need_denominators(system: System) -> None:
     """Raise an error if a denominator may be negative on average."""
     statement = system.statement
     divided = [
@@ -60,7 +60,7 @@ def need_denominators(system: Stated) -> None:
     ]
     if not divided:
         return
-    measures = Measures(system)
+    measures = system.expectations
     for quantity in divided:
         assert quantity.denominator is not None
         bottom = quantity.denominator
@@ -68,7 +68,7 @@ def need_denominators(system: Stated) -> None:
             raise ModelError(
                 f"in {quoted(quantity.text)}: the weight {quoted(str(bottom))} must not be negative in any round"
             )
-        least, unit = least_average(system, measures, bottom)
+        least, unit = least_average(system, bottom)
         if least < -POSITIVE * unit:
             raise ModelError(
                 f"{quoted(str(bottom))}, by which {quoted(quantity.text)} divides, must not be negative on average; "
@@ -76,18 +76,17 @@ def need_denominators(system: Stated) -> None:
             )
 
 
-def watch_of(system: Stated) -> Watch:
+def watch_of(asked: Asked) -> Watch:
     """Return what reports the progress of a plan that is a part of longer work, which Ctrl-C ends."""
-    report = system.expectations.report
-    return Watch(None if report.is_silent else report, system.maximises, stoppable=False)
+    return Watch(None if asked.report.is_silent else asked.report, asked.statement.maximises, stoppable=False)
 
 
-def least_average(system: Stated, measures: Measures, combination: Combination) -> tuple[float, float]:
+def least_average(system: System, combination: Combination) -> tuple[float, float]:
     """Return a lower bound on the average of a combination over all policies, and its largest absolute entry.
 
     The bound is the least entry if that is positive, else the exact least average, which is computed once.
     """
-    cost = measures.cost(combination)
+    cost = system.expectations.cost(combination)
     least, unit = float(cost.min()), float(np.abs(cost).max())
     if least > POSITIVE * unit:
         return least, unit
@@ -96,7 +95,7 @@ def least_average(system: Stated, measures: Measures, combination: Combination) 
     if key not in known:
         free = replace(system.statement, goal=Mean(str(combination), combination), maximises=False, requirements=())
         free_system = system.with_statement(free)
-        model = free_system.cmdp(measures.transition, cost[None])
+        model = free_system.cmdp(system.expectations.transition, cost[None])
         found = plan_unexplained(model, watch=watch_of(free_system))
         known[key] = float(found.certificate.lower)
     return known[key], unit

@@ -25,7 +25,7 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.names import Names
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan, plan_unexplained
+from psconrl.planning.planner import plan_model, plan_unexplained
 from psconrl.planning.proof.certificate import Status
 from psconrl.planning.proof.certificate_units import excess_units, units
 from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP, UNVISITED_WEIGHT
@@ -98,7 +98,7 @@ def best_deterministic(
         raise ConfigError(f"most_plans must be a whole number from 1; got {quoted(most_plans)}")
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function, such as print; got {quoted(progress)}")
-    root = (plan(cmdp) if best is None else best).required()
+    root = (plan_model(cmdp) if best is None else best).required()
     search = BranchAndBound(cmdp, progress)
     bound = search.run(root, most_plans)
     if search.actions is None:

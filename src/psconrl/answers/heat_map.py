@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psconrl.answers.answer import Answer
 from psconrl.base.arrays import Floats
 from psconrl.base.escaping import quoted
-from psconrl.errors import ConfigError, unknown_name
-from psconrl.systems.stated import Stated
+from psconrl.errors import ConfigError, ModelError, unknown_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,30 +28,28 @@ class HeatMap:
     likeliest_values: Mapping[str, NDArray[Any]]  # of that action, (X, Y) for every variable; None if never visited
 
 
-def heat_map(system: Stated, occupancy: Floats, x: str, y: str) -> HeatMap:
-    """Return the data of a map over two variables of the state."""
+def heat_map(answer: Answer, x: str, y: str) -> HeatMap:
+    """Return how often two variables of the state have each pair of values, and the mean action there."""
+    if not isinstance(answer, Answer):
+        raise ModelError(f"heat_map needs an answer, as psconrl.plan(system) returns it; got {type(answer).__name__}")
+    system, occupancy = answer.asked, answer.plan.occupancy
+    table, actions = system.state_table, system.action_table
     for name in (x, y):
-        if name not in system.states.names:
-            raise ConfigError(unknown_name("variable of the state", name, system.states.names))
+        if name not in table:
+            raise ConfigError(unknown_name("variable of the state", name, table))
     if x == y:
         raise ConfigError(f"a map needs two different variables; got {quoted(x)} twice")
-    table = system.state_table
     x_values, i = np.unique(table[x], return_inverse=True)
     y_values, j = np.unique(table[y], return_inverse=True)
-    flow = np.zeros((x_values.size, y_values.size, system.actions.size))
+    flow = np.zeros((x_values.size, y_values.size, occupancy.shape[1]))
     np.add.at(flow, (i, j), occupancy)
     share = flow.sum(axis=2)
     visited = share > 0
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = {
-            name: (flow @ values) / share
-            for name, values in system.actions.values(np.arange(system.actions.size)).items()
-            if values.dtype.kind in "biuf"
-        }
+        means = {name: (flow @ values) / share for name, values in actions.items() if values.dtype.kind in "biuf"}
         certainty = flow.max(axis=2) / share
     likeliest = flow.argmax(axis=2)
     chosen: dict[str, NDArray[Any]] = {
-        name: np.where(visited, values[likeliest].astype(object), np.array(None))
-        for name, values in system.actions.values(np.arange(system.actions.size)).items()
+        name: np.where(visited, values[likeliest].astype(object), np.array(None)) for name, values in actions.items()
     }
     return HeatMap(x, y, x_values, y_values, share, means, np.where(visited, likeliest, -1), certainty, chosen)

@@ -16,7 +16,7 @@ from psconrl.markov.structure import find_end_components, is_communicating, reac
 from psconrl.markov.unichain import is_unichain
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.planning.proof.certificate import Status
 
 
@@ -97,7 +97,7 @@ def inspect_model(
     report = progress or (lambda step: None)
     small = cmdp.n_states <= INSPECTED_STATES
     report("Plan")
-    result = plan(cmdp)
+    result = plan_model(cmdp)
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp, progress)]
     ranges = [(-high, -low) if cmdp.names.is_negated(i) else (low, high) for i, (low, high) in enumerate(ranges)]
     report("Structure and diameter")

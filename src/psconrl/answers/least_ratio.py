@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.answers.denominators import POSITIVE, Denominator
-from psconrl.answers.measures import Measures, PolicyAverages
 from psconrl.answers.nonlinear import MOST_RATIOS, SAME_RATIO, Found, solve_statement
+from psconrl.answers.policy_averages import PolicyAverages
+from psconrl.answers.stated_model import ModelCosts
 from psconrl.errors import ModelError
+from psconrl.systems.expectations import Expectations
 from psconrl.systems.limits import Requirement, Statement
 from psconrl.systems.quantities import ONE, Averages, Combination, Mean, Percentile, Quantity, Ratio
 from psconrl.systems.quantity_units import counted_unit
-from psconrl.systems.stated import Stated
+from psconrl.systems.system import System
 
 RATIO_SLACK = 1e-7  # relative: a limit at the least ratio itself would leave no room for rounding
 
@@ -31,12 +33,12 @@ class LeastRatio:
     largest_bottom: float  # average of the denominator, over all policies
 
 
-def least_ratio(system: Stated, ratio: Ratio, largest: bool, others: Sequence[Requirement] = ()) -> LeastRatio | None:
+def least_ratio(system: System, ratio: Ratio, largest: bool, others: Sequence[Requirement] = ()) -> LeastRatio | None:
     """Return the least ratio under some limits, or the largest; None if its denominator is zero whatever the policy.
 
     It is infinite if the numerator can have the better sign while the denominator is zero.
     """
-    measures = Measures(system)
+    measures = system.expectations
     unit = float(np.abs(measures.cost(ratio.bottom)).max())
     found = _best(system, ratio.bottom, True, others)
     if not found.plan.feasible or not -found.value > POSITIVE * unit:
@@ -56,12 +58,12 @@ def least_ratio(system: Stated, ratio: Ratio, largest: bool, others: Sequence[Re
     return LeastRatio(least, most)
 
 
-def _best(system: Stated, combination: Combination, maximises: bool, others: Sequence[Requirement]) -> Found:
+def _best(system: System, combination: Combination, maximises: bool, others: Sequence[Requirement]) -> Found:
     goal = Mean(str(combination), combination)
     return solve_statement(system.with_statement(Statement(goal, maximises, tuple(others))))
 
 
-def is_undefined(limit: Requirement, averages: Averages, measures: Measures) -> bool:
+def is_undefined(limit: Requirement, averages: Averages, measures: Expectations | ModelCosts) -> bool:
     """Whether the denominator of a limited quantity is zero on average."""
     bottom = limit.quantity.denominator
     if bottom is None:
@@ -69,7 +71,7 @@ def is_undefined(limit: Requirement, averages: Averages, measures: Measures) -> 
     return averages.mean(bottom) <= POSITIVE * float(np.abs(measures.cost(bottom)).max())
 
 
-def without_denominator(system: Stated, limit: Requirement, value: float, base: float) -> str:
+def without_denominator(system: System, limit: Requirement, value: float, base: float) -> str:
     """Return what can be reached with a positive denominator, and at which cost, for a policy that has none.
 
     ``value``: the objective of this policy. ``base``: the denominator of the objective, or one.
@@ -77,7 +79,7 @@ def without_denominator(system: Stated, limit: Requirement, value: float, base: 
     ratio, number, below = _as_ratio(limit)
     if ratio is None:
         return ""
-    others = [one for one in system.requirements if one is not limit]
+    others = [one for one in system.statement.requirements if one is not limit]
     words = Denominator(ratio.bottom)
     try:
         found = least_ratio(system, ratio, below, others)
@@ -104,7 +106,7 @@ def _as_ratio(limit: Requirement) -> tuple[Ratio | None, float, bool]:
 
 
 def _cost_of_some(
-    system: Stated, ratio: Ratio, reached: float, below: bool, others: list[Requirement], value: float, base: float
+    system: System, ratio: Ratio, reached: float, below: bool, others: list[Requirement], value: float, base: float
 ) -> str:
     """Return what a unit of the denominator costs, at a ratio that can be reached; empty if that is not known."""
     goal = system.statement.goal
@@ -116,10 +118,12 @@ def _cost_of_some(
         return ""
     slack = RATIO_SLACK * max(abs(reached), RATIO_SLACK)
     kept = Requirement(ratio.text, ratio, reached - slack if below else None, None if below else reached + slack)
-    found = least_ratio(system, Ratio("", worse * (1.0 / base), ratio.bottom), system.maximises, [*others, kept])
+    found = least_ratio(
+        system, Ratio("", worse * (1.0 / base), ratio.bottom), system.statement.maximises, [*others, kept]
+    )
     if found is None or not np.isfinite(found.value):
         return ""
-    change = -found.value if system.maximises else found.value
+    change = -found.value if system.statement.maximises else found.value
     size = f"{abs(change):.4g} {counted_unit(goal, system.units)}".rstrip()
     does = "costs" if change >= 0 else f"improves {goal.text} by"
     return f"; then {Denominator(ratio.bottom).one(system.units)} {does} {size}"

@@ -21,18 +21,20 @@ import numpy as np
 from psconrl.answers.boundary import plan_within_rounding
 from psconrl.answers.denominators import POSITIVE, Denominator, least_average, need_denominators, watch_of
 from psconrl.answers.level_bounds import swept_bounds
-from psconrl.answers.measures import Measures, PolicyAverages
+from psconrl.answers.policy_averages import PolicyAverages
+from psconrl.answers.stated_model import Asked
 from psconrl.base.arrays import Floats
 from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
+from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.progress import Watch
 from psconrl.planning.tolerances import PROVEN_GAP
 from psconrl.systems.limits import Statement
 from psconrl.systems.quantities import ONE, SAME_SHARE, Combination, Mean, Percentile, Quantity, Ratio, Shortfall
-from psconrl.systems.stated import Stated
+from psconrl.systems.system import System
 
 MOST_RATIOS = 50  # of Dinkelbach's iteration, which mostly needs 3 to 6
 MOST_RANGES = 16  # ranges of levels that are bounded at once
@@ -46,7 +48,7 @@ Ranges = tuple[tuple[int, int], ...]  # of every shortfall, the places of the lo
 class Found:
     """A certified plan of a linear model, and what it proves of the objective as stated, as a cost (less is better)."""
 
-    system: Stated  # with a linear statement, of which the model is made
+    system: Asked  # with a linear statement, of which the model is made
     model: CMDP
     plan: Plan
     value: float  # of the objective; nan if no policy meets the limits
@@ -55,33 +57,38 @@ class Found:
 
 
 def solve_statement(
-    system: Stated,
+    asked: Asked,
     start: Plan | None = None,
     follow: Callable[[object], object] | None = None,
     known: KnownPolicies | None = None,
 ) -> Found:
-    """Return the best policy for a system without unknown parameters.
+    """Return the best policy for a system without unknown parameters, or for a model.
 
     ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement, which
-    Ctrl-C then ends with the best policy so far.
-    ``known``: policies that were evaluated for other thresholds of a linear statement.
+    Ctrl-C then ends with the best policy so far. ``known``: policies that were evaluated for other thresholds of a
+    linear statement.
     """
-    statement = system.statement
-    need_denominators(system)
-    if isinstance(statement.goal, Percentile):
-        return _best_percentile(system, statement.goal, start)
-    if not statement.is_linear:
-        return _Search(system).run(start)
-    watch = watch_of(system) if follow is None else Watch(follow, system.maximises)
-    model, found = plan_within_rounding(system.expected_model(), start, watch, known)
+    statement = asked.statement
+    if isinstance(asked, System):
+        need_denominators(asked)
+        if isinstance(statement.goal, Percentile):
+            return _best_percentile(asked, statement.goal, start)
+        if not statement.is_linear:
+            return _Search(asked).run(start)
+    watch = watch_of(asked) if follow is None else Watch(follow, asked.statement.maximises)
+    model = asked.expected_model()
+    if isinstance(asked, System):
+        model, found = plan_within_rounding(model, start, watch, known)
+    else:
+        found = plan_unexplained(model, start=start, watch=watch, known=known)
     value = float(found.costs[0]) if found.feasible else np.nan
-    return Found(system, model, found, value, found.certificate.lower, 1)
+    return Found(asked, model, found, value, found.certificate.lower, 1)
 
 
-def _best_percentile(system: Stated, goal: Percentile, start: Plan | None) -> Found:
+def _best_percentile(system: System, goal: Percentile, start: Plan | None) -> Found:
     """Return the policy with the best percentile: the first value beyond which few enough rounds can lie."""
-    below = system.maximises
-    values = Measures(system).values(goal.expression)
+    below = system.statement.maximises
+    values = system.expectations.values(goal.expression)
     if below:
         values = values[::-1]
     low, high = 0, values.size - 1  # no round lies beyond the last value
@@ -105,7 +112,7 @@ def _best_percentile(system: Stated, goal: Percentile, start: Plan | None) -> Fo
 class _Node(NamedTuple):
     """The plan for ranges of levels."""
 
-    system: Stated
+    system: System
     model: CMDP
     plan: Plan
     value: float  # as a cost; infinite if infeasible
@@ -115,9 +122,9 @@ class _Node(NamedTuple):
 class _Search:
     """Search for the levels of expected shortfalls and the ratio of the objective."""
 
-    def __init__(self, system: Stated) -> None:
+    def __init__(self, system: System) -> None:
         self.system, self.statement = system, system.statement
-        self.sign = -1.0 if system.maximises else 1.0
+        self.sign = -1.0 if system.statement.maximises else 1.0
         goal = self.statement.goal
         self.linear = [] if self._is_open(goal) else list(goal.parts)
         for requirement in self.statement.requirements:
@@ -126,9 +133,9 @@ class _Search:
                 self.linear += [Combination(row.terms) for row in rows]
         self.shortfalls = self.statement.open_levels
         self.highest = {id(one.quantity): one.high for one in self.statement.requirements if one.high is not None}
-        self.measures = Measures(system)
-        self.transition = self.measures.transition
-        self.weighted = [self.measures.weighted(one.expression, one.given) for one in self.shortfalls]
+        self.expectations = system.expectations
+        self.transition = self.expectations.transition
+        self.weighted = [self.expectations.weighted(one.expression, one.given) for one in self.shortfalls]
         self.values = [self._levels(one) for one in self.shortfalls]
         self.plans = 0
         self.ratio = 0.0
@@ -139,7 +146,7 @@ class _Search:
 
     def _levels(self, shortfall: Shortfall) -> Floats:
         """Return the levels of an expected shortfall that may be best: values up to its limit."""
-        values = self.measures.values(shortfall.expression)
+        values = self.expectations.values(shortfall.expression)
         if id(shortfall) not in self.highest:
             return values
         high = self.highest[id(shortfall)]
@@ -155,7 +162,7 @@ class _Search:
         goal = self.statement.goal
         if not isinstance(goal, Ratio):
             return 1.0
-        least, unit = least_average(self.system, self.measures, goal.bottom)
+        least, unit = least_average(self.system, goal.bottom)
         if least > POSITIVE * unit:
             return least
         within = " within the limits" if self.statement.requirements else ""
@@ -231,7 +238,7 @@ class _Search:
 
     def _parts(self, node: _Node, ranges: Ranges, bound: float) -> dict[Ranges, float]:
         """Split one of the ranges, where the policy of the node misses most, and return the parts with their bounds."""
-        averages = PolicyAverages(self.measures, node.plan.occupancy)
+        averages = PolicyAverages(self.expectations, node.plan.occupancy)
         missing = []
         for one, (low, high) in zip(self.shortfalls, ranges, strict=True):
             aim = self.highest.get(id(one), node.value)
@@ -288,7 +295,7 @@ class _Search:
 
         Where the policy exceeds a limit, the level is lowered by the excess: a policy that keeps it has a lower one.
         """
-        averages = PolicyAverages(self.measures, found.occupancy)
+        averages = PolicyAverages(self.expectations, found.occupancy)
         places = []
         for one, values in zip(self.shortfalls, self.values, strict=True):
             occurring, weights = averages.distribution(one.expression, one.given)
@@ -312,7 +319,7 @@ class _Search:
         for _ in range(MOST_RATIOS):
             if not node.plan.feasible:
                 return node
-            ratio = goal.value(PolicyAverages(self.measures, node.plan.occupancy))
+            ratio = goal.value(PolicyAverages(self.expectations, node.plan.occupancy))
             tried, self.ratio = self.ratio, ratio
             if rough or abs(ratio - tried) <= SAME_RATIO * max(abs(ratio), abs(tried)):
                 break
@@ -322,7 +329,7 @@ class _Search:
 
     def _planned(self, ranges: Ranges, start: Plan | None, ratio: float) -> _Node:
         self.plans += 1
-        self.system.expectations.report(f"{self.plans} plans for levels and ratios")
+        self.system.report(f"{self.plans} plans for levels and ratios")
         highest = [float(values[high]) for values, (_, high) in zip(self.values, ranges, strict=True)]
         system = self.system.with_statement(linear_statement(self.statement, highest, ratio))
         model = system.cmdp(self.transition, np.array(list(self._costs(ranges, ratio))))
@@ -337,17 +344,19 @@ class _Search:
         def tail(threshold: float) -> Floats:
             one, values, found, (low, high) = next(shortfalls)
             cost = one.cost(found.values, float(values[low]), float(values[high]))
-            return found.sums(cost - (0.0 if one.given is ONE else threshold)).reshape(self.measures.shape)
+            return found.sums(cost - (0.0 if one.given is ONE else threshold)).reshape(self.expectations.shape)
 
         if self._is_open(goal):
             rows = [tail(0.0)]
         else:
-            top = self.measures.cost(next(linear))
-            rows = [self.sign * (top - ratio * self.measures.cost(next(linear)) if isinstance(goal, Ratio) else top)]
+            top = self.expectations.cost(next(linear))
+            rows = [
+                self.sign * (top - ratio * self.expectations.cost(next(linear)) if isinstance(goal, Ratio) else top)
+            ]
         for requirement in self.statement.requirements:
             for number, below in requirement.sides:
                 is_open = self._is_open(requirement.quantity)
-                row = tail(number) if is_open else self.measures.cost(next(linear))
+                row = tail(number) if is_open else self.expectations.cost(next(linear))
                 rows.append(-row if below and not isinstance(requirement.quantity, Percentile) else row)
         return rows
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from psconrl.answers.stated_model import Asked
 from psconrl.base.arrays import Bools, Floats, Ints
-from psconrl.systems.stated import Stated
 
 PAIRED_VARIABLES = 6  # numeric variables up to which sums and differences of two are asked for
 MOST_UP_TO = 60  # levels of an order up to a level, for each feature
@@ -36,23 +37,22 @@ class Leaf:
 
 
 class RuleParts:
-    """Features and leaves of a system."""
+    """Features and leaves of a system or a model; ``available``: (S, A)."""
 
-    def __init__(self, system: Stated, available: Bools) -> None:
-        self._system, self._available = system, available
+    def __init__(self, asked: Asked, available: Bools) -> None:
+        self._asked, self._available = asked, available
+        self._actions = asked.action_table
         self.features = self._features()
         self.leaves: list[Leaf] = []
         chosen: list[Ints] = []
-        for action in range(system.actions.size):
-            label = system.actions.label(action)
-            one = len(label) == 1
-            name, value = next(iter(label.items()))
-            text = f"{name} {value}" if one else ", ".join(f"{key} {x}" for key, x in label.items())
-            level = float(value) if one and isinstance(value, int | float) else float(action)
-            self.leaves.append(Leaf(text, len(self.leaves), "action", level))
+        for action in range(available.shape[1]):
+            label = asked.action_values(action)
+            values = [action] if isinstance(label, str) else list(label.values())
+            level = values[0] if len(values) == 1 and isinstance(values[0], int | float) else action
+            self.leaves.append(Leaf(_shown(label), len(self.leaves), "action", float(level)))
             chosen.append(self.nearest[:, action])
         for feature, level, actions in self._up_to():
-            name = system.actions.names[0]
+            name = next(iter(self._actions))
             filled = f"({feature.text})" if " " in feature.text else feature.text
             self.leaves.append(Leaf(f"{name} {level:g} - {filled}", len(self.leaves), feature.text, level))
             chosen.append(actions)
@@ -66,7 +66,7 @@ class RuleParts:
 
     def _features(self) -> list[Feature]:
         found, numeric = [], []
-        for name, values in self._system.state_table.items():
+        for name, values in self._asked.state_table.items():
             if values.dtype.kind == "U":
                 for x in np.unique(values).tolist():
                     other = (values != x).astype(float)
@@ -85,9 +85,9 @@ class RuleParts:
     @cached_property
     def nearest(self) -> Ints:
         """The available action (S, A) that is nearest to each: itself if it is available."""
-        A = self._system.actions.size
+        A = self._available.shape[1]
         distance = np.zeros((A, A))
-        for values in self._system.actions.values(np.arange(A)).values():
+        for values in self._actions.values():
             if values.dtype.kind == "U":
                 distance += values[:, None] != values
             else:
@@ -98,9 +98,8 @@ class RuleParts:
 
     def _up_to(self) -> Iterator[tuple[Feature, float, Ints]]:
         """Yield orders up to a level of every feature that counts, if the action is one number."""
-        actions = self._system.actions
-        values = actions.values(np.arange(actions.size))[actions.names[0]]
-        if len(actions.names) > 1 or values.dtype.kind == "U" or values.size < 3:
+        values = next(iter(self._actions.values()))
+        if len(self._actions) > 1 or values.dtype.kind == "U" or values.size < 3:
             return
         entries = self._available.shape[0] * values.size
         order = np.argsort(values, kind="stable")
@@ -116,3 +115,7 @@ class RuleParts:
                 wanted = level - feature.values
                 place = np.clip(np.searchsorted(values[order], wanted, side="right") - 1, 0, values.size - 1)
                 yield feature, float(level), self.nearest[np.arange(wanted.size), order[place]]
+
+
+def _shown(action: Any) -> str:
+    return action if isinstance(action, str) else ", ".join(f"{name} {x}" for name, x in action.items())

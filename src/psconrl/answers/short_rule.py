@@ -17,7 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.answers.answer import Answer
+from psconrl.answers.asking import answered
 from psconrl.answers.rule_parts import Feature, Leaf, RuleParts
+from psconrl.answers.stated_model import Asked
 from psconrl.base.arrays import Floats, Ints
 from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
@@ -28,7 +31,7 @@ from psconrl.model.matrix_product import product
 from psconrl.model.names import Names
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
-from psconrl.systems.stated import Stated
+from psconrl.systems.system import System
 
 DEEPEST_RULE = 6
 BEAM, BEAM_OF_LARGE = 12, 4  # questions that are tried at every node, and for models with many states
@@ -116,30 +119,33 @@ class ShortRule(Deployable):
         return f"{self.text}{end}as planned in {100 * self.agreement:.3g}% of rounds, {cost}{misses}"
 
 
-def find_rule(
-    system: Stated,
-    model: CMDP,
-    plan: Plan,
-    bound: float,
-    averages_of: Callable[[Floats], dict[str, float]],
-    depth: int,
-) -> ShortRule:
-    """Return the best rule found with at most ``depth`` questions on every path; it keeps the limits if any does."""
+def rule(asked: CMDP | System | Answer, depth: int = 3, best: Plan | None = None) -> ShortRule:
+    """Return a short rule: at most ``depth`` questions about the state on every path. It keeps the limits if any does.
+
+    ``asked``: a model whose states have numbers in their names, a system, or an answer. ``best``: the plan of the
+    model, if it is known.
+
+    >>> import psconrl
+    >>> print(psconrl.rule(psconrl.load("queue"), depth=1))
+    """
     if not isinstance(depth, int) or not 0 <= depth <= DEEPEST_RULE:
         raise ConfigError(f"depth must be a whole number from 0 to {DEEPEST_RULE}; got {quoted(depth)}")
-    search = _RuleSearch(system, model, plan)
+    answer = answered(asked, "rule", best)
+    question, plan, model = answer.asked, answer.plan, answer.model
+    search = _RuleSearch(question, model, plan)
     tree = search.best(0)
     for deeper in range(1, depth + 1):
         if not search.is_optimal(tree):
             tree = search.shorter_of(tree, search.best(deeper))
     policy = search.policy(tree)
     exact = search.evaluate(tree)
-    averages = averages_of(exact.occupancy)
-    value = averages[system.statement.goal.text]
-    unkept = [limit for limit in system.requirements if not limit.is_kept(averages[limit.name])]
+    averages = answer.averages_of(exact.occupancy)
+    value = averages[question.statement.goal.text]
+    unkept = [limit for limit in question.statement.requirements if not limit.is_kept(averages[limit.name])]
     missed = tuple(f"{limit} ({averages[limit.name]:.6g})" for limit in unkept)
     return ShortRule(
-        tree, shown_tree(tree), value, averages, missed, bound - value if system.maximises else value - bound,
+        tree, shown_tree(tree), value, averages, missed,
+        answer.bound - value if question.statement.maximises else value - answer.bound,
         float(np.minimum(plan.shown_policy, policy).sum(axis=1) @ plan.occupancy.sum(axis=1)), policy,
         exact.occupancy, model.names,
     )  # fmt: skip
@@ -159,9 +165,9 @@ def shown_tree(tree: Tree, indent: str = "") -> str:
 class _RuleSearch:
     """Grows trees and evaluates them."""
 
-    def __init__(self, system: Stated, model: CMDP, plan: Plan) -> None:
+    def __init__(self, asked: Asked, model: CMDP, plan: Plan) -> None:
         self.model, self.plan = model, plan
-        self.parts = RuleParts(system, model.available)
+        self.parts = RuleParts(asked, model.available)
         exact = evaluate_policy(model, plan.policy)
         q, S, A = model.costs.shape
         moved = (model.transition @ exact.biases.T).T.reshape(q, S, A)

@@ -24,12 +24,12 @@ from psconrl.errors import ConfigError
 from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.model.coordinates import NUMBER, coordinates
+from psconrl.model.coordinates import coordinates, why_unlike
 from psconrl.model.matrix_product import product
 from psconrl.model.names import Names
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.planning.tolerances import PLAYED
 
 TRIED_ACTIONS = 6  # of a plan, whose pairs are tried
@@ -85,7 +85,7 @@ def threshold_rule(
     states = state_order(cmdp) if order is None else _read_order(order, cmdp.n_states)
     if states is None:
         return None
-    root = (plan(cmdp) if best is None else best).required()
+    root = (plan_model(cmdp) if best is None else best).required()
     if root.mixture is None and is_threshold_rule(root, states) and is_within(cmdp, evaluate_policy(cmdp, root.policy)):
         return _as_rule(cmdp, root, states, root.policy)
     search = _Search(cmdp, states, root, progress)
@@ -114,8 +114,7 @@ def why_unordered(cmdp: CMDP) -> str:
     assert names is not None
     if places is not None and places.names:
         return f"the states have no order: names such as {quoted(names[0])} differ in {len(places.names)} numbers"
-    other = next((name for name in names if NUMBER.sub("", name) != NUMBER.sub("", names[0])), names[-1])
-    return f"the states have no order: {quoted(names[0])} and {quoted(other)} do not differ in a number alone"
+    return f"the states have no order: {why_unlike(cmdp)}"
 
 
 def is_threshold_rule(played: Deployable, order: Ints) -> bool:

@@ -29,7 +29,7 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
 from psconrl.planning.deployable import COLUMNS, Deployable, write_table
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan, plan_unexplained
+from psconrl.planning.planner import plan_model, plan_unexplained
 from psconrl.planning.proof.certificate import Status
 
 MOST_STARTS = 1000  # states in which windows may begin; each needs its own plan
@@ -155,7 +155,7 @@ def plan_windows(
         raise ConfigError(f"progress must be a function, such as print; got {quoted(progress)}")
     if plain is not None and not isinstance(plain, Plan):
         raise ModelError(f"plain must be a plan, as psconrl.plan returns it; got {type(plain).__name__}")
-    plain = (plan(cmdp) if plain is None else plain).required()
+    plain = (plan_model(cmdp) if plain is None else plain).required()
     if plain.model != fingerprint(cmdp):
         raise ModelError("plain must be the plan of this model; it is that of another one")
     plans: dict[int, Plan] = {}
@@ -166,7 +166,7 @@ def plan_windows(
         if len(known) > MOST_STARTS:
             raise ConfigError(
                 f"windows can begin in more than {MOST_STARTS:,} states, and each needs its own plan; plan the "
-                "window from a single state with plan(model.restarting(state, 1 / within))"
+                "window from a single state with plan_model(model.restarting(state, 1 / within))"
             )
         state = waiting.pop()
         found = plan_unexplained(cmdp.restarting(state, 1.0 / length), start=plain)

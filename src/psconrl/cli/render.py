@@ -11,7 +11,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from psconrl.answers.explanation import Explanation
 from psconrl.answers.threshold_rule import ThresholdRule
 from psconrl.answers.windows import WindowPlan
 from psconrl.base.arrays import Floats
@@ -119,17 +118,6 @@ def numbers_table(first: str, *columns: str) -> Table:
     table = Table(first, title_justify="left")
     for column in columns:
         table.add_column(escape(column), justify="right")
-    return table
-
-
-def explanation_table(why: Explanation) -> Table:
-    """Return a table of what every action would change; the plan plays actions of worth zero."""
-    names, units = why.names, why.names.units
-    heads = [f"{name} ({total})" if (total := units.total(name)) else name for name in names.costs]
-    table = numbers_table("action", "played", *heads, "all, at the prices")
-    for a, p, change, total in zip(why.actions, why.probabilities, why.changes, why.worth, strict=True):
-        shown = map(signed, names.signs * change)
-        table.add_row(Text(names.action(int(a))), f"{100 * p:.4g}%", *shown, signed(names.signs[0] * total))
     return table
 
 

@@ -199,8 +199,9 @@ def _print_plan(out: Console, cmdp: CMDP, result: Plan, kind: str, answer: Answe
     """Print status, costs, policy and certificate; of a system, values and limits as stated."""
     advice = result.status.advice if result.mixture is None or not result.feasible else INITIALLY_RANDOMISED
     out.print(Text(f"{result.status.value.upper()}. {advice}", style="bold"))
-    if result.infeasibility is not None:
-        why = str(result.infeasibility)
+    infeasibility = result.infeasibility if answer is None else answer.infeasibility
+    if infeasibility is not None:
+        why = str(infeasibility)
         out.print(Text(f"{why[0].upper()}{why[1:]}\nThe policy of least excess:"))
     note = result.note if answer is None else answer.note
     if note:

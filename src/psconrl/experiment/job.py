@@ -34,7 +34,7 @@ from psconrl.learning.sampler import Sampler
 from psconrl.markov.hitting_times import diameter
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import strong_regret, targets
@@ -248,7 +248,7 @@ def _environment_id(job: Job) -> tuple[str, str, str]:
 def _planned_environment(env: str, options: str, digest: str) -> tuple[Environment, Plan | None]:
     environment = _environment(env, *json.loads(options))
     model = model_of(environment)
-    return environment, None if model is None else plan(model)
+    return environment, None if model is None else plan_model(model)
 
 
 def _environment(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> Environment:

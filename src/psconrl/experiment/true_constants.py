@@ -14,7 +14,7 @@ from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
 from psconrl.learning.registry import recipe_for, with_hints
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.planning.proof.certificate import Status
 from psconrl.planning.scaling import cost_units
 from psconrl.planning.slater import slater_gap
@@ -43,7 +43,7 @@ def true_constants(
     it is given, which may depend on the ``emission``.
     """
     recipe = recipe_for(agent)
-    best = plan(model)
+    best = plan_model(model)
     if best.status is Status.INFEASIBLE:
         raise ConfigError("true_constants: the constraints of the model cannot be met, so it has no optimal policy")
     known: dict[str, Any] = {}

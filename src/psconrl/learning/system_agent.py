@@ -52,7 +52,9 @@ class SystemAgent(Agent):
         structure = system.structure
         known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured.of(system)}
         rows = system.shown_names[1:]
-        names = ConstraintNames.of(rows, (name for name, one in zip(rows, system.limits, strict=True) if one.at_least))
+        names = ConstraintNames.of(
+            rows, (name for name, one in zip(rows, system.statement.rows[1:], strict=True) if one.at_least)
+        )
         if isinstance(given := options.get("thresholds"), Mapping):
             options = options | {"thresholds": names.values(given, system.thresholds)}
         make: Any = cls
@@ -143,7 +145,7 @@ class SystemAgent(Agent):
         else:
             raise AgentError("nothing is planned yet; call act first")
         taken = [words.action_taken(number, action) for action in range(self.n_actions)]
-        return choices(words.actions, np.bincount(taken, row, self.n_actions).astype(np.float64))
+        return choices(words.actions.label, np.bincount(taken, row, self.n_actions).astype(np.float64))
 
     def observe(
         self,

@@ -39,7 +39,7 @@ RESCALINGS = 2
 LESS_OPEN = 0.5
 
 
-def plan(
+def plan_model(
     cmdp: CMDP,
     method: str = "mixture",
     start: Plan | None = None,

@@ -20,7 +20,7 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.linear_programs.highs_process import stoppable_answer
 from psconrl.planning.linear_programs.lp import Program, occupancy_program
 from psconrl.planning.linear_programs.multichain import departures, multichain_program
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.planning.problem import Problem
 from psconrl.planning.scaling import Scaling, cost_units
 
@@ -44,7 +44,7 @@ def slater_gap(cmdp: CMDP) -> float:
     costs = np.where(cmdp.available, cmdp.costs[1 + able], lowest[:, None, None])
     units, thresholds = cost_units(costs), cmdp.thresholds[able]
     if able.size == 1:
-        cheapest = plan(CMDP(cmdp.transition, costs, initial=cmdp.initial, available=cmdp.available))
+        cheapest = plan_model(CMDP(cmdp.transition, costs, initial=cmdp.initial, available=cmdp.available))
         return float((thresholds[0] - cheapest.costs[0]) / units[0])
     lowered = float(((thresholds - lowest) / units).min())
     shares = Scaling(np.concatenate([[0.0], lowest]), np.concatenate([[1.0], units]))

@@ -83,4 +83,4 @@ def has_reward(env: Any) -> bool:
     """Return whether the objective is a reward; that of a Gymnasium environment always is."""
     if isinstance(env, CMDP):
         return env.maximise
-    return env.maximises if isinstance(env, System) else True
+    return env.statement.maximises if isinstance(env, System) else True

@@ -12,10 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from psconrl.base.arrays import Floats
 from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.expressions import Expression
@@ -113,18 +115,15 @@ class Statement:
         several = (self.goal, *(requirement.quantity for requirement in self.requirements))
         return tuple(q for q in several if isinstance(q, Shortfall) and q.level is None)
 
-    def objective(self) -> LinearLimit:
-        """Return the objective as a cost, which must be linear."""
-        if isinstance(self.goal, Mean | Shortfall):
-            return self.goal.limit(0.0, False)
-        raise ModelError(
-            f"the objective {quoted(self.goal.text)} is not linear: plan it with system.plan(...), whose answer has a "
-            "linear model with the same optimum, or learn with system.linear()"
-        )
-
-    def limits(self) -> list[LinearLimit]:
-        """Return the linear limits, with different names."""
-        found: list[LinearLimit] = []
+    @cached_property
+    def rows(self) -> tuple[LinearLimit, ...]:
+        """The costs of a model: of the objective, which must be linear, and of the limits, with different names."""
+        if not isinstance(self.goal, Mean | Shortfall):
+            raise ModelError(
+                f"the objective {quoted(self.goal.text)} is not linear: plan it with psconrl.plan(system), whose "
+                "answer has a linear model with the same optimum, or learn psconrl.linear(system)"
+            )
+        found = [self.goal.limit(0.0, False)]
         taken = {self.goal.text}
         for requirement in self.requirements:
             for number, below in requirement.sides:
@@ -136,7 +135,17 @@ class Statement:
                         break
                 taken.add(name)
                 found.append(replace(row, name=name))
-        return found
+        return tuple(found)
+
+    @property
+    def signs(self) -> Floats:
+        """The signs of the rows in a model: -1 for what is maximised, or kept at or above a number."""
+        return np.array([-1.0 if self.maximises else 1.0, *(-1.0 if row.at_least else 1.0 for row in self.rows[1:])])
+
+    @property
+    def thresholds(self) -> Floats:
+        """The thresholds of the rows in a model."""
+        return self.signs[1:] * [row.threshold for row in self.rows[1:]]
 
     def with_requirements(self, limits: Any, known: frozenset[str]) -> "Statement":
         """Return the statement with some limits replaced, added or, if None, left out."""

@@ -56,5 +56,5 @@ def row_units(statement: Statement, units: Units, given: Mapping[str, str]) -> U
 def _rows(statement: Statement) -> Iterator[tuple[Requirement, float, str]]:
     """Yield every side of the limits, with its number and the name of its linear limit."""
     sides = [(limit, number) for limit in statement.requirements for number, _ in limit.sides]
-    for (limit, number), row in zip(sides, statement.limits(), strict=True):
+    for (limit, number), row in zip(sides, statement.rows[1:], strict=True):
         yield limit, number, row.name
