@@ -1,4 +1,4 @@
-"""From runs of several lengths to figures: ``python benchmarks/publish_theory.py results/results.db``.
+"""From runs of several lengths to figures: ``python benchmarks/publish_theory.py results/results.db ...``.
 
 Run ``psconrl reproduce theory`` first (about 70 minutes of processor time for these runs). This writes the figures to
 docs/results and docs/note, and prints the tables of benchmarks/RESULTS.md.
@@ -20,9 +20,11 @@ DOCS = Path(__file__).parents[1] / "docs"
 def main() -> None:
     """Write the figures, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", help="a results file of psconrl reproduce")
-    with Store(parser.parse_args().results) as store:
-        experiments = read_experiments(store)
+    parser.add_argument("results", nargs="+", help="results files of psconrl reproduce, each with other experiments")
+    experiments = []
+    for path in parser.parse_args().results:
+        with Store(path) as store:
+            experiments += read_experiments(store)
     for name, figure in growth_figures(experiments).items():
         write_figure(figure, DOCS / "results" / f"theory-{name}.png")
         write_figure(figure, DOCS / "note" / f"theory-{name}.pdf", exact=True)

@@ -91,6 +91,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
             "doubling",
             "steady",
             "square-root",
+            "cube-root",
             "length-only",
             "growing",
             "every-round",

@@ -137,7 +137,7 @@ class PSConRLAccount(Sampler):
         worth = float(np.ptp(costs[0])) or 1.0
         potential = self._potential(unit)
         rewards = (costs[0].max() - costs[0]).ravel() / worth
-        prices = potential(self.account / unit + self.cell * moves.positions(self.H))
+        prices = potential(self.account / unit + self.cell * moves.positions(self.H).astype(np.float64))
         likely = P.without(UNLIKELY).csr()
         rows = (likely.indptr.astype(np.int32), likely.indices.astype(np.int32), likely.data)
         block = Block.planned(self.H, moves, unit * self.cell, limit, rewards, rows, prices, math.inf)
