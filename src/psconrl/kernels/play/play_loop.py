@@ -2,8 +2,18 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstInts,
+    ConstMatrix,
+    ConstPlaces,
+    ConstTables,
+    ConstVector,
+    Ints,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.arithmetic.special import exp
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 from cython.cimports.psconrl.kernels.play.rounds import RoundLearner
 
 # Distribution of costs around their means: exact, one of two values, counts, or uniform.
@@ -54,10 +64,7 @@ def emit(
 @cython.nogil
 @cython.exceptval(check=False)
 def _action(
-    policy: cython.const[cython.double][:, :, ::1],
-    h: cython.Py_ssize_t,
-    state: cython.Py_ssize_t,
-    uniform: cython.double,
+    policy: ConstTables, h: cython.Py_ssize_t, state: cython.Py_ssize_t, uniform: cython.double
 ) -> cython.Py_ssize_t:
     """Return the action that a uniform number draws from a row of a policy, whose sum need not be 1."""
     a: cython.Py_ssize_t
@@ -78,7 +85,7 @@ def _action(
 @cython.nogil
 @cython.exceptval(check=False)
 def _entry(
-    cdf: cython.const[cython.double][::1], low: cython.Py_ssize_t, high: cython.Py_ssize_t, uniform: cython.double
+    cdf: ConstVector, low: cython.Py_ssize_t, high: cython.Py_ssize_t, uniform: cython.double
 ) -> cython.Py_ssize_t:
     """Return the first entry from low to high whose cumulative probability exceeds a uniform number, or the last."""
     while low < high:
@@ -95,27 +102,27 @@ def play(
     step: cython.Py_ssize_t,
     steps: cython.Py_ssize_t,
     max_steps: cython.Py_ssize_t,
-    policy: cython.const[cython.double][:, :, ::1],
-    caps: cython.const[cython.Py_ssize_t][::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    cdf: cython.const[cython.double][::1],
-    outcomes: cython.const[cython.double][:, ::1],
+    policy: ConstTables,
+    caps: ConstInts,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    cdf: ConstVector,
+    outcomes: ConstMatrix,
     emission: cython.int,
-    ranges: cython.const[cython.double][:, ::1],
-    action_uniforms: cython.const[cython.double][:, ::1],
-    model_uniforms: cython.const[cython.double][:, ::1],
-    visits: cython.Py_ssize_t[::1],
-    log: cython.Py_ssize_t[::1],
-    cost_sums: cython.double[:, ::1],
-    cumulative: cython.double[::1],
-    thresholds: cython.const[cython.double][::1],
-    largest: cython.double[::1],
+    ranges: ConstMatrix,
+    action_uniforms: ConstMatrix,
+    model_uniforms: ConstMatrix,
+    visits: Ints,
+    log: Ints,
+    cost_sums: Matrix,
+    cumulative: Vector,
+    thresholds: ConstVector,
+    largest: Vector,
     round_: cython.Py_ssize_t,
-    checkpoints: cython.const[cython.Py_ssize_t][::1],
+    checkpoints: ConstInts,
     next_checkpoint: cython.Py_ssize_t,
-    at_checkpoints: cython.double[:, ::1],
-    largest_at_checkpoints: cython.double[:, ::1],
+    at_checkpoints: Matrix,
+    largest_at_checkpoints: Matrix,
     learner: RoundLearner | None,
 ):
     """Play up to ``steps`` rounds of an episode, ``step`` rounds into it, or until one of its limits is reached.
@@ -163,7 +170,7 @@ def play(
         raise ValueError("checkpoints of another number of costs")
     if learning and not learner.fits(S, A, n_costs):
         raise ValueError("an agent that learns another model")
-    costs: cython.double[::1] = np.empty(n_costs)
+    costs: Vector = np.empty(n_costs)
     last: cython.Py_ssize_t = policy.shape[0] - 1
     ended: cython.bint = False
     nowhere: cython.bint = False
@@ -218,11 +225,11 @@ def play(
 
 
 def expected_averages(
-    policy: cython.const[cython.double][:, :, ::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
-    costs: cython.const[cython.double][:, :, ::1],
+    policy: ConstTables,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    probabilities: ConstVector,
+    costs: ConstTables,
     state: cython.Py_ssize_t,
 ):
     """Return the expected average costs of a policy (H, S, A) from a state, after 1, ..., H rounds: (H, q).
@@ -237,10 +244,10 @@ def expected_averages(
         raise ValueError("a policy and a model of different sizes")
     check_graph(indptr, successors, probabilities.shape[0], S)
     averages = np.empty((H, q))
-    average: cython.double[:, ::1] = averages
-    totals: cython.double[::1] = np.zeros(q)
+    average: Matrix = averages
+    totals: Vector = np.zeros(q)
     # Distribution of the chain now and next, in rows that swap roles.
-    distribution: cython.double[:, ::1] = np.zeros((2, S))
+    distribution: Matrix = np.zeros((2, S))
     now: cython.Py_ssize_t = 0
     h: cython.Py_ssize_t
     s: cython.Py_ssize_t
