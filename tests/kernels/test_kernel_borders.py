@@ -72,6 +72,7 @@ NO_NOISE = (
     {"most": ones(1, 1)},
 )  # fmt: skip
 BOUNDS = {"indptr": INDPTR, "successors": INDICES, "low": DATA / 2, "high": DATA, "unseen": np.full(2, 0.1)}
+SETS = pessimism.row_sets(**BOUNDS, n_states=2), pessimism.noise_sets(**NOISE, n_states=2)
 BOX = {"low": np.zeros((2, 2)), "high": ones(2, 2)}
 BEST = best_rows.BestRows(*BOX.values())
 TOLERANCES = (1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
@@ -215,16 +216,17 @@ CALLS = [
      ({"indices": places(1)}, {"indices": places(1, 2)}, {"data": ones(1)}, *LISTS, {"done": 2})),
     (visits.visit, {**WAY, "exits": np.array([0.5, 0.75]), **GROUPS, "done": 1, "together": 2, "y": ones(2)},
      ({"indices": places(1)}, {"indices": places(1, 2)}, {"data": ones(1)}, *LISTS, {"done": 2})),
-    (pessimism.worst_means, {**BOUNDS, "h": ones(2)}, (*GRAPH, {"low": ones(2)}, {"high": ones(2)}, {"h": ones(0)})),
-    (pessimism.worst_case,
-     {"policy": ones(2, 1), "costs": ones(2), **BOUNDS, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
-      "sweeps": 2, "settled": 0.0, "h": np.zeros(2)}, (*GRAPH, {"low": ones(2)}, {"unseen": ones(1)})),
-    (pessimism.worst_noise_means, {**NOISE, "h": ones(2)},
-     (*NO_NOISE, {"h": ones(0)}, {"h": ones(1)})),
-    (pessimism.worst_noise_case,
-     {"policy": ones(2, 1), "costs": ones(2), **NOISE, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
-      "sweeps": 2, "settled": 0.0, "h": np.zeros(2)},
-     (*NO_NOISE, {"costs": ones(1)}, {"policy": ones(1, 1)}, {"relying": np.zeros(1, np.bool_)})),
+    (pessimism.row_sets, {**BOUNDS, "n_states": 2},
+     (*GRAPH, {"low": ones(2)}, {"high": ones(2)}, {"unseen": ones(1)}, {"n_states": 0})),
+    (pessimism.noise_sets, {**NOISE, "n_states": 2}, (*NO_NOISE, {"n_states": 0}, {"n_states": 1})),
+    *((pessimism.worst_means, {"sets": sets, "h": ones(2)}, ({"h": ones(0)}, {"h": ones(1)})) for sets in SETS),
+    *((pessimism.worst_case,
+       {"sets": sets, "policy": ones(2, 1), "costs": ones(2), "relying": np.zeros(2, np.bool_), "recovery": 0.0,
+        "limit": 1.0, "sweeps": 2, "settled": 0.0, "h": np.zeros(2)},
+       ({"costs": ones(1)}, {"policy": ones(1, 1)}, {"relying": np.zeros(1, np.bool_)}, {"h": np.zeros(1)}))
+      for sets in SETS),
+    (pessimism.distributions_of, {"sets": SETS[1], "h": ones(2), "pairs": ints(0)},
+     ({"h": ones(1)}, {"pairs": ints(2)}, {"pairs": ints(-1)})),
     (least_squares_values.clipped_block, {"gains": ones(1, 2), **REGRESSION, "clip": 1.0},
      (*GRAPH, {"shares": ones(2)}, {"gains": ones(1, 3)}, {"gains": ones(2, 2)}, {"n_states": 0}, {"H": 0})),
     (least_squares_values.softmax_block, {"gains": ones(1, 2), **REGRESSION, "weights": ones(1), "sharpness": 1.0},

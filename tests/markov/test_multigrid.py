@@ -12,7 +12,8 @@ from psconrl.markov import multigrid as multilevel
 from psconrl.markov import sparse_solver
 from psconrl.markov.gain_bias import solve_dense
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
-from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
+from psconrl.markov.select_solver import solve_sparse
+from psconrl.markov.sparse_solver import SparseSolver
 
 
 def grid(side, up=0.25, down=0.35, seed=0):

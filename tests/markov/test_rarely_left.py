@@ -6,7 +6,8 @@ from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from psconrl.base.arrays import in_32_bits
-from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
+from psconrl.markov.select_solver import solve_sparse
+from psconrl.markov.sparse_solver import SparseSolver
 
 
 def lazy_cycle(n, decades):

@@ -1,6 +1,8 @@
 """Chains by blocked elimination, sparse elimination and Krylov methods, against plain loops and exact fractions."""
 
+import sys
 from fractions import Fraction
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -28,7 +30,9 @@ def nearly_apart(n, rng):
 
 def source_of(kernel):
     """A kernel as a module of plain Python, which calls no other one."""
-    path = Path(kernels.__file__).parent / f"{kernel.__name__.rpartition('.')[2]}.py"
+    for name in ("_lanes", "_types"):
+        sys.modules.setdefault(f"cython.cimports.psconrl.kernels.{name}", import_module(f"psconrl.kernels.{name}"))
+    path = Path(kernels.__file__).parent / f"{kernel.__name__.removeprefix('psconrl.kernels.').replace('.', '/')}.py"
     spec = spec_from_file_location(f"plain_{path.stem}", path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

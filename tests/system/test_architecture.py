@@ -118,6 +118,7 @@ MAY_ASK = {
     "psconrl.model.cmdp": "says in which form the user gave the model",
     "psconrl.model.validation": "checks a matrix of the user",
     "psconrl.model.io": "writes the form in which the model was given",
+    "psconrl.markov.select_solver": "chooses the solver by the form",
     "psconrl.answers.inspection": "reports the form to the user",
     "psconrl.learning.part": "shows and compares the options of a part",
     "psconrl.learning.posterior.given_weights": "reads weights of the user",

@@ -116,6 +116,3 @@ class DirectSolver:
         stuck, logs = wide_elimination.log_masses(P.indptr, P.indices, P.data, reference, self.order)
         assert stuck < 0  # the chain has one closed class, which contains the reference
         return np.asarray(logs)
-
-
-ITERATIVE = DirectSolver(NO_ORDER)  # for chains of any pattern, which it does not solve

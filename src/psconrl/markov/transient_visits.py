@@ -15,7 +15,7 @@ from psconrl.errors import SolverError
 from psconrl.kernels.chains import visits
 from psconrl.kernels.graphs import graph, successors
 from psconrl.markov.gain_bias import FALLS_APART
-from psconrl.markov.sparse_solver import solve_sparse
+from psconrl.markov.select_solver import solve_sparse
 from psconrl.model.matrix_product import product
 
 

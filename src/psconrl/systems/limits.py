@@ -19,6 +19,7 @@ import numpy as np
 
 from psconrl.base.arrays import Floats
 from psconrl.base.escaping import quoted
+from psconrl.base.limit_text import read_limit_text, split
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.expressions import Expression
 from psconrl.systems.quantities import ONE, Combination, LinearLimit, Mean, Percentile, Quantity, Ratio, Shortfall
@@ -26,7 +27,6 @@ from psconrl.systems.syntax import exact, parsed, written
 
 PERCENTILE = re.compile(r"p(\d{1,2}(?:_\d+)?)")  # p95, p99_9
 SHORTFALL = re.compile(r"cvar(\d{1,2}(?:_\d+)?)")
-RELATIONS: dict[type, str] = {ast.LtE: "<=", ast.Lt: "<=", ast.GtE: ">=", ast.Gt: ">=", ast.Eq: "=="}
 LARGEST_SHARE = 1 - Fraction(1, 10**8)  # of a percentile; beyond, less than the precision of a plan is left
 SAME_LIMIT = 2e-9  # of the number, or of one: a smaller excess is the precision of a plan
 CONDITIONS = (ast.Compare, ast.BoolOp)
@@ -228,31 +228,22 @@ def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requireme
     if not isinstance(text, str):
         raise ModelError(f"a limit must be a text such as 'lost <= 0.1'; got {quoted(text)}")
     tree = _parsed(text, "a limit")
-    sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
-    relations = [RELATIONS.get(type(op), "") for op in getattr(tree, "ops", [])]
-    numbers = [_constant(side) for side in sides]
-    where = [k for k, number in enumerate(numbers) if number is None]
-    in_order = relations in (["<="], [">="], ["=="]) or (relations in (["<=", "<="], [">=", ">="]) and where == [1])
-    if len(where) != 1 or not in_order:
+    comparison = isinstance(tree, ast.Compare) and len(tree.ops) == len(split(text)[1])
+    found = read_limit_text(text, _number) if comparison else None
+    if found is None:
         raise ModelError(
             "a limit must be a text such as 'lost <= 0.1', 'profit >= 2', 'x == 3' or '1 <= x <= 3'; "
             f"got {quoted(text)}"
         )
-    low = high = None
-    for k, number in enumerate(numbers):
-        if number is None:
-            continue
-        number = _finite(number, text)
-        relation = relations[min(k, len(relations) - 1)]
-        is_high = (relation == "<=") == (k > where[0])
-        if relation == "==" or is_high:
-            high = number
-        if relation == "==" or not is_high:
-            low = number
-    quantity = _quantity(sides[where[0]], known)
+    low, high = (None if number is None else _finite(number, text) for number in (found.low, found.high))
+    quantity = _quantity(_parsed(found.quantity, "a limit"), known)
     if isinstance(quantity, Shortfall) and low is not None:
         raise ModelError(f"{quoted(text)}: an expected shortfall can be kept at or below a number, not above")
     return _sided(Requirement(quantity.text if name is None else name, quantity, low, high))
+
+
+def _number(text: str) -> float | None:
+    return _constant(_parsed(text, "a limit"))
 
 
 def _parsed(text: str, what: str) -> ast.expr:

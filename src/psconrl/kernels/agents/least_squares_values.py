@@ -6,8 +6,9 @@ are taken in the order in which NumPy adds up a row.
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstMatrix, ConstPlaces, ConstVector, IntMatrix, Matrix, Vector
 from cython.cimports.psconrl.kernels.arithmetic.special import exp_all
-from cython.cimports.psconrl.kernels.graphs.successors import check_matrix, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_matrix
 
 _TOGETHER = cython.declare(cython.Py_ssize_t, 128)  # longer rows are halved, and each half is added up
 
@@ -15,10 +16,10 @@ _TOGETHER = cython.declare(cython.Py_ssize_t, 128)  # longer rows are halved, an
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _n_actions(
-    gains: cython.const[cython.double][:, ::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    shares: cython.const[cython.double][::1],
+    gains: ConstMatrix,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    shares: ConstVector,
     n_states: cython.Py_ssize_t,
     H: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
@@ -35,11 +36,11 @@ def _n_actions(
 @cython.nogil
 @cython.exceptval(check=False)
 def _expected(
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    shares: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    shares: ConstVector,
     pair: cython.Py_ssize_t,
-    values: cython.const[cython.double][:, ::1],
+    values: ConstMatrix,
     i: cython.Py_ssize_t,
 ) -> cython.double:
     """Return the regression for a pair of the values in row i."""
@@ -52,7 +53,7 @@ def _expected(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _total(x: cython.const[cython.double][::1], begin: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.double:
+def _total(x: ConstVector, begin: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.double:
     """Return the sum of n entries from ``begin`` on, in the order of NumPy."""
     total: cython.double = 0.0
     if n < 8:
@@ -88,10 +89,10 @@ def _total(x: cython.const[cython.double][::1], begin: cython.Py_ssize_t, n: cyt
 
 
 def clipped_block(
-    gains: cython.const[cython.double][:, ::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    shares: cython.const[cython.double][::1],
+    gains: ConstMatrix,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    shares: ConstVector,
     n_states: cython.Py_ssize_t,
     H: cython.Py_ssize_t,
     clip: cython.double,
@@ -101,8 +102,8 @@ def clipped_block(
     if gains.shape[0] != 1:
         raise ValueError("one gain for every pair is needed")
     result = np.empty((H, n_states), np.int64)
-    actions: cython.Py_ssize_t[:, ::1] = result
-    values: cython.double[:, ::1] = np.zeros((2, n_states))
+    actions: IntMatrix = result
+    values: Matrix = np.zeros((2, n_states))
     with cython.nogil:
         for h in range(H - 1, -1, -1):
             least: cython.double = 0.0
@@ -124,13 +125,13 @@ def clipped_block(
 
 
 def softmax_block(
-    gains: cython.const[cython.double][:, ::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    shares: cython.const[cython.double][::1],
+    gains: ConstMatrix,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    shares: ConstVector,
     n_states: cython.Py_ssize_t,
     H: cython.Py_ssize_t,
-    weights: cython.const[cython.double][::1],
+    weights: ConstVector,
     sharpness: cython.double,
 ):
     """Return the softmax policy (H, S, A) of values weighted by (q,), and its values (q, S), for gains (q, S*A).
@@ -142,10 +143,10 @@ def softmax_block(
     if weights.shape[0] != q:
         raise ValueError("a weight for every kind of gains is needed")
     result, final = np.empty((H, n_states, A)), np.zeros((q, n_states))
-    policy: cython.double[:, ::1] = result.reshape(H, pairs)
-    values: cython.double[:, ::1] = final
-    of_pairs: cython.double[:, ::1] = np.empty((q, pairs))
-    scores: cython.double[::1] = np.empty(pairs)
+    policy: Matrix = result.reshape(H, pairs)
+    values: Matrix = final
+    of_pairs: Matrix = np.empty((q, pairs))
+    scores: Vector = np.empty(pairs)
     with cython.nogil:
         for h in range(H - 1, -1, -1):
             for i in range(q):

@@ -2,8 +2,16 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstInts,
+    ConstPlaces,
+    ConstTables,
+    ConstVector,
+    Matrix,
+    Tables,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.agents.sa_cvi_blocks import begin_of_step, check_moves, states_of_block
-from cython.cimports.psconrl.kernels.graphs.successors import index
 
 _TOGETHER = cython.declare(cython.Py_ssize_t, 256)  # positions whose values are computed together, within a cache
 
@@ -12,10 +20,7 @@ _TOGETHER = cython.declare(cython.Py_ssize_t, 256)  # positions whose values are
 @cython.nogil
 @cython.exceptval(check=False)
 def _average_over_states(
-    values: cython.const[cython.double][:, :, ::1],
-    ahead: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-    mean: cython.double[::1],
+    values: ConstTables, ahead: cython.Py_ssize_t, n: cython.Py_ssize_t, mean: Vector
 ) -> cython.void:
     """Compute the mean value of each of the first n positions under a uniform distribution of the state."""
     S = values.shape[1]
@@ -33,11 +38,7 @@ def _average_over_states(
 @cython.nogil
 @cython.exceptval(check=False)
 def _take_better(
-    q: cython.const[cython.double][::1],
-    n: cython.Py_ssize_t,
-    action: cython.double,
-    best: cython.double[::1],
-    chosen: cython.double[::1],
+    q: ConstVector, n: cython.Py_ssize_t, action: cython.double, best: Vector, chosen: Vector
 ) -> cython.void:
     """Take an action at the first n positions where its values q are better than the best so far."""
     for j in range(n):  # unconditional stores, of numbers of one size, so that several j are processed at once
@@ -49,19 +50,19 @@ def _take_better(
 @cython.nogil
 @cython.exceptval(check=False)
 def _step(
-    gains: cython.const[cython.double][::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
-    increments: cython.const[cython.Py_ssize_t][::1],
-    values: cython.double[:, :, ::1],
+    gains: ConstVector,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    probabilities: ConstVector,
+    increments: ConstInts,
+    values: Tables,
     ahead: cython.Py_ssize_t,
     first: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
-    anywhere: cython.const[cython.double][::1],
-    q: cython.double[::1],
-    best: cython.double[::1],
-    chosen: cython.double[::1],
+    anywhere: ConstVector,
+    q: Vector,
+    best: Vector,
+    chosen: Vector,
     own: cython.Py_ssize_t,
     between: cython.Py_ssize_t,
     actions: cython.ushort[::1],
@@ -120,12 +121,12 @@ def _step(
 @cython.nogil
 @cython.exceptval(check=False)
 def _clip_values(
-    values: cython.double[:, :, ::1],
+    values: Tables,
     now: cython.Py_ssize_t,
     first: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
     clip: cython.double,
-    least: cython.double[::1],
+    least: Vector,
 ) -> cython.void:
     """Clip the values of n positions from the first on at ``clip`` above the least of their position."""
     S = values.shape[1]
@@ -144,7 +145,7 @@ def _clip_values(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _has_empty_row(indptr: cython.const[index][::1]) -> cython.bint:
+def _has_empty_row(indptr: ConstPlaces) -> cython.bint:
     for row in range(indptr.shape[0] - 1):
         if indptr[row] == indptr[row + 1]:
             return True
@@ -154,12 +155,12 @@ def _has_empty_row(indptr: cython.const[index][::1]) -> cython.bint:
 def plan_block(
     H: cython.Py_ssize_t,
     reach: cython.Py_ssize_t,
-    gains: cython.const[cython.double][::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    frequencies: cython.const[cython.double][::1],
-    increments: cython.const[cython.Py_ssize_t][::1],
-    final: cython.const[cython.double][::1],
+    gains: ConstVector,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    frequencies: ConstVector,
+    increments: ConstInts,
+    final: ConstVector,
     clip: cython.double,
     actions: cython.ushort[::1],
 ):
@@ -176,9 +177,9 @@ def plan_block(
     if final.shape[0] != positions:
         raise ValueError("the value of each position at the end is needed")
     tables = np.empty((2, S, positions))
-    values: cython.double[:, :, ::1] = tables
-    anywhere: cython.double[::1] = np.empty(positions)
-    room: cython.double[:, ::1] = np.empty((3, _TOGETHER))
+    values: Tables = tables
+    anywhere: Vector = np.empty(positions)
+    room: Matrix = np.empty((3, _TOGETHER))
     ahead: cython.Py_ssize_t = 0
     with cython.nogil:
         untried: cython.bint = _has_empty_row(indptr)

@@ -7,7 +7,17 @@ stored without gaps, step after step: those of step h as (S, h R + 1). Models ar
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_matrix, index
+from cython.cimports.psconrl.kernels._types import (
+    ConstInts,
+    ConstPlaces,
+    ConstTables,
+    ConstVector,
+    IntMatrix,
+    Matrix,
+    Tables,
+    Vector,
+)
+from cython.cimports.psconrl.kernels.graphs.successors import check_matrix
 
 
 def first_entry(step: int, reach: int, n_states: int) -> int:
@@ -15,19 +25,12 @@ def first_entry(step: int, reach: int, n_states: int) -> int:
     return n_states * (step + reach * (step * (step - 1) // 2))
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def begin_of_step(step: cython.Py_ssize_t, reach: cython.Py_ssize_t, n_states: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def begin_of_step(step, reach, n_states):
     """Return ``first_entry`` of a plan that fits in memory."""
     return n_states * (step + reach * (step * (step - 1) // 2))
 
 
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def states_of_block(
-    actions: cython.const[cython.ushort][::1], H: cython.Py_ssize_t, reach: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
+def states_of_block(actions, H, reach):
     """Return the number of states that have actions."""
     each = first_entry(H, reach, 1) if H > 0 and reach >= 0 else 0
     if each == 0 or actions.shape[0] == 0 or actions.shape[0] % each:
@@ -35,17 +38,7 @@ def states_of_block(
     return actions.shape[0] // each
 
 
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def check_moves(
-    S: cython.Py_ssize_t,
-    pairs: cython.Py_ssize_t,
-    reach: cython.Py_ssize_t,
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
-    increments: cython.const[cython.Py_ssize_t][::1],
-) -> cython.int:
+def check_moves(S, pairs, reach, indptr, successors, probabilities, increments):
     """Raise a ValueError unless every pair has a row and an increment within reach."""
     if pairs == 0 or pairs % S or indptr.shape[0] != pairs + 1 or increments.shape[0] != pairs:
         raise ValueError("a row and an increment of every pair are needed")
@@ -63,7 +56,7 @@ def shared_steps(
     step: cython.Py_ssize_t,
     position: cython.Py_ssize_t,
     most: cython.Py_ssize_t,
-    chosen: cython.Py_ssize_t[:, ::1],
+    chosen: IntMatrix,
 ):
     """Return for how many steps, up to ``most``, the action does not depend on the account's moves meanwhile.
 
@@ -89,15 +82,15 @@ def shared_steps(
 @cython.nogil
 @cython.exceptval(check=False)
 def _move_on(
-    masses: cython.double[:, :, ::1],
+    masses: Tables,
     now: cython.Py_ssize_t,
     s: cython.Py_ssize_t,
     begin: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     pair: cython.Py_ssize_t,
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    probabilities: ConstVector,
     increment: cython.Py_ssize_t,
     reached: cython.Py_ssize_t[:, :, ::1],
 ) -> cython.void:
@@ -115,14 +108,14 @@ def _move_on(
 @cython.nogil
 @cython.exceptval(check=False)
 def _add_up(
-    masses: cython.const[cython.double][:, :, ::1],
+    masses: ConstTables,
     now: cython.Py_ssize_t,
     s: cython.Py_ssize_t,
     begin: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    costs: cython.const[cython.double][:, :, ::1],
+    costs: ConstTables,
     a: cython.Py_ssize_t,
-    totals: cython.double[::1],
+    totals: Vector,
 ) -> cython.void:
     """Add the costs of an action of a state at some positions to the totals, in the order of the positions.
 
@@ -152,11 +145,11 @@ def block_averages(
     reach: cython.Py_ssize_t,
     step: cython.Py_ssize_t,
     position: cython.Py_ssize_t,
-    increments: cython.const[cython.Py_ssize_t][::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
-    costs: cython.const[cython.double][:, :, ::1],
+    increments: ConstInts,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    probabilities: ConstVector,
+    costs: ConstTables,
     state: cython.Py_ssize_t,
 ):
     """Return the expected average costs of the rest of a block in a model, after 1, 2, ... rounds: (H - step, q).
@@ -178,9 +171,9 @@ def block_averages(
     rounds = H - step
     positions = rounds * reach + 1
     result = np.empty((rounds, q))
-    averages: cython.double[:, ::1] = result
-    totals: cython.double[::1] = np.zeros(q)
-    masses: cython.double[:, :, ::1] = np.zeros((2, S, positions))
+    averages: Matrix = result
+    totals: Vector = np.zeros(q)
+    masses: Tables = np.zeros((2, S, positions))
     # Between which positions a state has mass, now and next; the first after the last where it has none.
     reached: cython.Py_ssize_t[:, :, ::1] = np.tile(np.array([positions, 0]), (2, S, 1))
     with cython.nogil:

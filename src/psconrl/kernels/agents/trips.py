@@ -6,6 +6,7 @@ rounds of the last visits, -1 before the first.
 """
 
 import cython
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstVector, Tables, Vector
 from cython.cimports.psconrl.kernels.graphs.successors import check_numbers
 
 
@@ -13,11 +14,7 @@ from cython.cimports.psconrl.kernels.graphs.successors import check_numbers
 @cython.nogil
 @cython.exceptval(check=False)
 def _arrive(
-    state: cython.Py_ssize_t,
-    now: cython.double,
-    earned: cython.double,
-    tables: cython.double[:, :, ::1],
-    last_visits: cython.const[cython.double][::1],
+    state: cython.Py_ssize_t, now: cython.double, earned: cython.double, tables: Tables, last_visits: ConstVector
 ) -> cython.void:
     """End the trips to a state from all states visited since, and begin those back."""
     since: cython.double = last_visits[state]
@@ -33,11 +30,11 @@ def _arrive(
 
 
 def follow(
-    states: cython.const[cython.Py_ssize_t][::1],
-    successors: cython.const[cython.Py_ssize_t][::1],
-    rewards: cython.const[cython.double][::1],
-    tables: cython.double[:, :, ::1],
-    last_visits: cython.double[::1],
+    states: ConstInts,
+    successors: ConstInts,
+    rewards: ConstVector,
+    tables: Tables,
+    last_visits: Vector,
     rounds: cython.Py_ssize_t,
     earned: cython.double,
     awaited: cython.Py_ssize_t,

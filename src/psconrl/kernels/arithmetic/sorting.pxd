@@ -1,3 +1,5 @@
 # Declarations that other kernels cimport.
 
-cdef void argsort_into(const double[::1] values, Py_ssize_t[::1] order, Py_ssize_t[::1] scratch) noexcept nogil
+from psconrl.kernels._types cimport ConstVector, Ints
+
+cdef void argsort_into(ConstVector values, Ints order, Ints scratch) noexcept nogil

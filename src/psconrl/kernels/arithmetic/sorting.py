@@ -6,6 +6,7 @@ after every number, and -0.0 equals 0.0.
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstVector, Ints
 
 # Pieces of this many values are sorted by insertion before they are merged.
 _PIECE = cython.declare(cython.Py_ssize_t, 16)
@@ -20,12 +21,7 @@ def _before(x: cython.double, y: cython.double) -> cython.bint:
     return x < y or (y != y and x == x)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def argsort_into(
-    values: cython.const[cython.double][::1], order: cython.Py_ssize_t[::1], scratch: cython.Py_ssize_t[::1]
-) -> cython.void:
+def argsort_into(values, order, scratch):
     """Write the indices (n,) of values (n,) in ascending order to ``order``; ``scratch`` (n,) is overwritten.
 
     O(n log n), and O(n) if the values are already sorted.
@@ -54,9 +50,9 @@ def argsort_into(
 @cython.nogil
 @cython.exceptval(check=False)
 def _merge(
-    values: cython.const[cython.double][::1],
-    order: cython.Py_ssize_t[::1],
-    scratch: cython.Py_ssize_t[::1],
+    values: ConstVector,
+    order: Ints,
+    scratch: Ints,
     begin: cython.Py_ssize_t,
     middle: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
@@ -91,7 +87,7 @@ def _merge(
         order[k] = scratch[i]
 
 
-def argsort(values: cython.const[cython.double][::1]):
+def argsort(values: ConstVector):
     """Return the indices (n,) that sort values (n,) in ascending order; stable, NaN last."""
     n = values.shape[0]
     order, scratch = np.empty(n, np.int64), np.empty(n, np.int64)

@@ -11,7 +11,8 @@ The loops ``exp_all`` and ``log_all`` have no branches inside, so that they use 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels._bits import bits_of, with_bits
-from cython.cimports.psconrl.kernels.linear.elimination import row_sum
+from cython.cimports.psconrl.kernels._lanes import row_sum
+from cython.cimports.psconrl.kernels._types import ConstVector, Vector
 
 _INF = cython.declare(cython.double, float("inf"))
 _NAN = cython.declare(cython.double, float("nan"))
@@ -207,19 +208,13 @@ def cbrt(x: cython.double) -> cython.double:
     return root - (root - x / (root * root)) / 3.0
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def exp_all(x: cython.const[cython.double][::1], out: cython.double[::1]) -> cython.void:
+def exp_all(x, out):
     """Compute ``exp`` of all entries; ``out`` may be x itself."""
     for i in range(x.shape[0]):
         out[i] = _exp(x[i])
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def log_all(x: cython.const[cython.double][::1], out: cython.double[::1]) -> cython.void:
+def log_all(x, out):
     """Compute ``log`` of all entries; ``out`` may be x itself."""
     ordinary: cython.bint = True
     for i in range(x.shape[0]):
@@ -232,10 +227,7 @@ def log_all(x: cython.const[cython.double][::1], out: cython.double[::1]) -> cyt
             out[i] = log(x[i])
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def softmax(logs: cython.double[:, ::1], floor: cython.double) -> cython.void:
+def softmax(logs, floor):
     """Turn logarithms into probabilities: the exponentials of every row, over their sum.
 
     Entries other than -inf are raised to at least ``floor`` relative to the largest of their row.
@@ -274,8 +266,8 @@ def exp_array(x):
     """
     given = np.ascontiguousarray(x, dtype=np.float64)
     result = np.empty_like(given)
-    read: cython.const[cython.double][::1] = given.ravel()
-    written: cython.double[::1] = result.ravel()
+    read: ConstVector = given.ravel()
+    written: Vector = result.ravel()
     exp_all(read, written)
     return result.reshape(np.shape(x))
 
@@ -288,7 +280,7 @@ def log_array(x):
     """
     given = np.ascontiguousarray(x, dtype=np.float64)
     result = np.empty_like(given)
-    read: cython.const[cython.double][::1] = given.ravel()
-    written: cython.double[::1] = result.ravel()
+    read: ConstVector = given.ravel()
+    written: Vector = result.ravel()
     log_all(read, written)
     return result.reshape(np.shape(x))

@@ -5,8 +5,21 @@ The rows of a model are in CSR form, as in ``graph``; GTH elimination is used, a
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlags,
+    ConstInts,
+    ConstMatrix,
+    ConstPlaces,
+    ConstTables,
+    ConstVector,
+    Flags,
+    IntMatrix,
+    Ints,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.graphs.graph import label_components
-from cython.cimports.psconrl.kernels.graphs.successors import check_closed, check_graph, check_lists, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_closed, check_graph, check_lists
 from cython.cimports.psconrl.kernels.linear.elimination import eliminate, solve_unichain, stationary_distribution
 
 _SMALL = cython.declare(cython.Py_ssize_t, 100)  # states up to which a class is solved as a dense chain
@@ -15,15 +28,15 @@ _EVERY_PAIR = np.empty(0, np.bool_)
 
 
 def solve_small_classes(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    costs: cython.const[cython.double][:, ::1],
-    start: cython.const[cython.Py_ssize_t][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
-    gains: cython.double[:, ::1],
-    biases: cython.double[:, ::1],
-    distribution: cython.double[::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    costs: ConstMatrix,
+    start: ConstInts,
+    members: ConstInts,
+    gains: Matrix,
+    biases: Matrix,
+    distribution: Vector,
 ):
     """Fill in gains (q, K), biases (q, S) of mean zero and the distribution (S,) in each class; return which are done.
 
@@ -42,15 +55,15 @@ def solve_small_classes(
         if start[k + 1] - start[k] <= _SMALL:
             most = max(most, start[k + 1] - start[k])
     solved = np.zeros(K, np.bool_)
-    done: cython.uchar[::1] = solved
-    place: cython.Py_ssize_t[::1] = np.empty(S, np.int64)
-    chain: cython.double[:, ::1] = np.empty((most, most))
-    W: cython.double[:, ::1] = np.empty((most, most))
-    cost: cython.double[:, ::1] = np.empty((q, most))
-    C: cython.double[:, ::1] = np.empty((most, q + 1))
-    g: cython.double[::1] = np.empty(q)
-    h: cython.double[:, ::1] = np.empty((q, most))
-    mu: cython.double[::1] = np.empty(most)
+    done: Flags = solved
+    place: Ints = np.empty(S, np.int64)
+    chain: Matrix = np.empty((most, most))
+    W: Matrix = np.empty((most, most))
+    cost: Matrix = np.empty((q, most))
+    C: Matrix = np.empty((most, q + 1))
+    g: Vector = np.empty(q)
+    h: Matrix = np.empty((q, most))
+    mu: Vector = np.empty(most)
     with cython.nogil:
         for k in range(K):
             begin: cython.Py_ssize_t = start[k]
@@ -87,9 +100,7 @@ def solve_small_classes(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _play(
-    policy: cython.const[cython.double][:, ::1], never: cython.double, played: cython.double[:, ::1]
-) -> cython.void:
+def _play(policy: ConstMatrix, never: cython.double, played: Matrix) -> cython.void:
     """Copy the policy without actions of probability at most ``never``."""
     for s in range(policy.shape[0]):
         total: cython.double = 0.0
@@ -104,15 +115,15 @@ def _play(
 @cython.nogil
 @cython.exceptval(check=False)
 def _ending(
-    keep: cython.const[cython.uchar][::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
+    keep: ConstFlags,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    probabilities: ConstVector,
     state: cython.Py_ssize_t,
-    label: cython.Py_ssize_t[::1],
-    met: cython.uchar[::1],
-    left: cython.uchar[::1],
-    room: cython.Py_ssize_t[:, ::1],
+    label: Ints,
+    met: Flags,
+    left: Flags,
+    room: IntMatrix,
 ) -> cython.Py_ssize_t:
     """Mark the states reached from one state by the pairs kept; return the label of the closed class it ends in.
 
@@ -157,12 +168,7 @@ def _ending(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _cost(
-    policy: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, :, ::1],
-    i: cython.Py_ssize_t,
-    s: cython.Py_ssize_t,
-) -> cython.double:
+def _cost(policy: ConstMatrix, costs: ConstTables, i: cython.Py_ssize_t, s: cython.Py_ssize_t) -> cython.double:
     total: cython.double = 0.0
     for a in range(policy.shape[1]):
         total += policy[s, a] * costs[i, s, a]
@@ -173,16 +179,16 @@ def _cost(
 @cython.nogil
 @cython.exceptval(check=False)
 def _class_gains(
-    policy: cython.const[cython.double][:, ::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
-    costs: cython.const[cython.double][:, :, ::1],
-    states: cython.const[cython.Py_ssize_t][::1],
-    place: cython.Py_ssize_t[::1],
-    W: cython.double[:, ::1],
-    mu: cython.double[::1],
-    gains: cython.double[::1],
+    policy: ConstMatrix,
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    probabilities: ConstVector,
+    costs: ConstTables,
+    states: ConstInts,
+    place: Ints,
+    W: Matrix,
+    mu: Vector,
+    gains: Vector,
 ) -> cython.void:
     """Compute the averages (q,) of costs (q, S, A) under a policy in a closed class; NaN if nearly decomposable.
 
@@ -213,15 +219,15 @@ def _class_gains(
 
 
 def long_run(
-    policy: cython.const[cython.double][:, ::1],
+    policy: ConstMatrix,
     never: cython.double,
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    probabilities: cython.const[cython.double][::1],
-    costs: cython.const[cython.double][:, :, ::1],
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    probabilities: ConstVector,
+    costs: ConstTables,
     state: cython.Py_ssize_t,
     most: cython.Py_ssize_t,
-    gains: cython.double[:, ::1],
+    gains: Matrix,
 ):
     """Fill in the gains (q, S) of a policy from one state, and from all states that it reaches from there.
 
@@ -236,13 +242,13 @@ def long_run(
     if gains.shape[0] != q or gains.shape[1] != S:
         raise ValueError("gains (q, S) are needed")
     likely, seen, ends = np.empty((S, A)), np.zeros(S, np.bool_), np.empty(S, np.int64)
-    played: cython.double[:, ::1] = likely
-    met: cython.uchar[::1] = seen
-    states: cython.Py_ssize_t[::1] = ends
-    keep: cython.uchar[::1] = np.empty(S * A, np.bool_)
-    left: cython.uchar[::1] = np.empty(S, np.bool_)
-    label: cython.Py_ssize_t[::1] = np.empty(S, np.int64)
-    room: cython.Py_ssize_t[:, ::1] = np.empty((8, S), np.int64)
+    played: Matrix = likely
+    met: Flags = seen
+    states: Ints = ends
+    keep: Flags = np.empty(S * A, np.bool_)
+    left: Flags = np.empty(S, np.bool_)
+    label: Ints = np.empty(S, np.int64)
+    room: IntMatrix = np.empty((8, S), np.int64)
     n: cython.Py_ssize_t = 0
     with cython.nogil:
         _play(policy, never, played)
@@ -256,9 +262,9 @@ def long_run(
                     states[n] = s
                     n += 1
     if 0 < n <= most:
-        W: cython.double[:, ::1] = np.zeros((n, n))
-        mu: cython.double[::1] = np.empty(n)
-        found: cython.double[::1] = np.empty(q)
+        W: Matrix = np.zeros((n, n))
+        mu: Vector = np.empty(n)
+        found: Vector = np.empty(q)
         with cython.nogil:
             _class_gains(played, indptr, successors, probabilities, costs, states[:n], room[0], W, mu, found)
             for s in range(S):

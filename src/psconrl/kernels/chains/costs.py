@@ -6,18 +6,20 @@ unavailable pairs do not matter.
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstMatrix,
+    ConstTables,
+    ConstVector,
+    Matrix,
+    Vector,
+)
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _NOTHING = cython.declare(cython.double, 1e-290)  # scales up to this size count as zero
 
 
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def check_table(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-) -> cython.int:
+def check_table(costs, thresholds, available):
     """Raise a ValueError unless the shapes of the arrays fit together."""
     if costs.shape[0] != thresholds.shape[0] + 1:
         raise ValueError("the objective and one cost for every threshold are needed")
@@ -26,12 +28,7 @@ def check_table(
     return 0
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def extent_of(
-    costs: cython.const[cython.double][:, ::1], available: cython.const[cython.uchar][:, ::1]
-) -> tuple[cython.double, cython.double, cython.double]:
+def extent_of(costs, available):
     """Return the least, the largest, and the smallest absolute value of the costs (S, A) of available pairs."""
     low: cython.double = _INFINITE
     high: cython.double = -_INFINITE
@@ -51,7 +48,7 @@ def extent_of(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _select(values: cython.double[::1], n: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.double:
+def _select(values: Vector, n: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.double:
     """Reorder the first n values so that the value of rank k is in its place, none before it larger; return it."""
     low: cython.Py_ssize_t = 0
     high: cython.Py_ssize_t = n - 1
@@ -82,13 +79,13 @@ def _select(values: cython.double[::1], n: cython.Py_ssize_t, k: cython.Py_ssize
 @cython.nogil
 @cython.exceptval(check=False)
 def _ordinary_distance(
-    costs: cython.const[cython.double][:, ::1],
-    available: cython.const[cython.uchar][:, ::1],
+    costs: ConstMatrix,
+    available: ConstFlagMatrix,
     middle: cython.double,
     few: cython.double,
     apart: cython.double,
     most: cython.Py_ssize_t,
-    near: cython.double[::1],
+    near: Vector,
 ) -> cython.double:
     """Compute ``ordinary_distance``, leaving out at most ``most``; if that is positive, ``near`` (2 (most + 1),)."""
     least: cython.double = _INFINITE
@@ -120,16 +117,16 @@ def _ordinary_distance(
 @cython.nogil
 @cython.exceptval(check=False)
 def _scale_of(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
+    costs: ConstTables,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
     usual_costs: cython.double,
     few: cython.double,
     largest: cython.double,
     most: cython.Py_ssize_t,
-    near: cython.double[::1],
-    shift: cython.double[::1],
-    scale: cython.double[::1],
+    near: Vector,
+    shift: Vector,
+    scale: Vector,
 ) -> cython.void:
     for i in range(costs.shape[0]):
         low, high, smallest = extent_of(costs[i], available)
@@ -157,9 +154,9 @@ def _check_share(few: cython.double) -> cython.int:
 
 
 def scale_of(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
+    costs: ConstTables,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
     usual_costs: cython.double,
     few: cython.double,
     largest: cython.double,
@@ -169,20 +166,16 @@ def scale_of(
     _check_share(few)
     q = costs.shape[0]
     shifts, scales = np.empty(q), np.empty(q)
-    shift: cython.double[::1] = shifts
-    scale: cython.double[::1] = scales
+    shift: Vector = shifts
+    scale: Vector = scales
     most = cython.cast(cython.Py_ssize_t, few * available.shape[0] * available.shape[1])
-    near: cython.double[::1] = np.empty(2 * (most + 1)) if most else scales
+    near: Vector = np.empty(2 * (most + 1)) if most else scales
     _scale_of(costs, thresholds, available, usual_costs, few, largest, most, near, shift, scale)
     return shifts, scales
 
 
 def ordinary_distance(
-    costs: cython.const[cython.double][:, ::1],
-    available: cython.const[cython.uchar][:, ::1],
-    middle: cython.double,
-    few: cython.double,
-    apart: cython.double,
+    costs: ConstMatrix, available: ConstFlagMatrix, middle: cython.double, few: cython.double, apart: cython.double
 ):
     """Return the distance from a value to the nearest of the available entries that differ; 1 if none does.
 
@@ -193,7 +186,7 @@ def ordinary_distance(
         raise ValueError("costs and pairs (S, A) of one model are needed")
     _check_share(few)
     most = cython.cast(cython.Py_ssize_t, few * available.shape[0] * available.shape[1])
-    near: cython.double[::1] = np.empty(2 * (most + 1))
+    near: Vector = np.empty(2 * (most + 1))
     return _ordinary_distance(costs, available, middle, few, apart, most, near)
 
 
@@ -201,11 +194,7 @@ def ordinary_distance(
 @cython.nogil
 @cython.exceptval(check=False)
 def _scaled_costs(
-    costs: cython.const[cython.double][:, :, ::1],
-    available: cython.const[cython.uchar][:, ::1],
-    shift: cython.const[cython.double][::1],
-    scale: cython.const[cython.double][::1],
-    scaled: cython.double[:, ::1],
+    costs: ConstTables, available: ConstFlagMatrix, shift: ConstVector, scale: ConstVector, scaled: Matrix
 ) -> cython.void:
     S, A = available.shape[0], available.shape[1]
     for i in range(costs.shape[0]):
@@ -217,11 +206,7 @@ def _scaled_costs(
 
 
 def scaled_costs(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    shift: cython.const[cython.double][::1],
-    scale: cython.const[cython.double][::1],
+    costs: ConstTables, thresholds: ConstVector, available: ConstFlagMatrix, shift: ConstVector, scale: ConstVector
 ):
     """Return (c - shift) / scale for costs, (q, S*A), 0 where a pair is not available, and for thresholds, (q - 1,)."""
     q = costs.shape[0]
@@ -229,8 +214,8 @@ def scaled_costs(
     if shift.shape[0] != q or scale.shape[0] != q:
         raise ValueError("a shift and a scale of every cost are needed")
     result, limits = np.empty((q, available.shape[0] * available.shape[1])), np.empty(q - 1)
-    scaled: cython.double[:, ::1] = result
-    limit: cython.double[::1] = limits
+    scaled: Matrix = result
+    limit: Vector = limits
     _scaled_costs(costs, available, shift, scale, scaled)
     for i in range(q - 1):
         limit[i] = (thresholds[i] - shift[i + 1]) / scale[i + 1]

@@ -5,19 +5,11 @@ outside is given for each state, and grows as states are censored.
 """
 
 import cython
-from cython.cimports.psconrl.kernels.linear.elimination import row_sum
+from cython.cimports.psconrl.kernels._lanes import row_sum
+from cython.cimports.psconrl.kernels._types import ConstMatrix, Matrix, Vector
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def censor_transient(
-    W: cython.double[:, ::1],
-    C: cython.double[:, ::1],
-    exits: cython.double[::1],
-    n: cython.Py_ssize_t,
-    q: cython.Py_ssize_t,
-) -> cython.bint:
+def censor_transient(W, C, exits, n, q):
     """Censor the first n states of W one after the other; return whether each is left with positive probability.
 
     The costs of a censored state, the first q columns of C, and its exits are added to the states from which it is
@@ -44,11 +36,7 @@ def censor_transient(
 @cython.nogil
 @cython.exceptval(check=False)
 def _column_dot(
-    W: cython.const[cython.double][:, ::1],
-    i: cython.Py_ssize_t,
-    x: cython.const[cython.double][:, ::1],
-    k: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
+    W: ConstMatrix, i: cython.Py_ssize_t, x: ConstMatrix, k: cython.Py_ssize_t, n: cython.Py_ssize_t
 ) -> cython.double:
     """Return the product of the first n entries of row i of W and column k of x, in four lanes."""
     a: cython.double = 0.0
@@ -67,12 +55,7 @@ def _column_dot(
     return ((a + b) + (c + d)) + rest
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def solve_transient(
-    W: cython.double[:, ::1], C: cython.double[:, ::1], exits: cython.double[::1], n: cython.Py_ssize_t
-) -> cython.bint:
+def solve_transient(W, C, exits, n):
     """Compute ``transient`` for the first n states, in place; return whether each is left with positive probability."""
     q = C.shape[1]
     if not censor_transient(W, C, exits, n, q):
@@ -83,12 +66,7 @@ def solve_transient(
     return True
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def solve_visits(
-    W: cython.double[:, ::1], y: cython.double[::1], exits: cython.double[::1], n: cython.Py_ssize_t
-) -> cython.bint:
+def solve_visits(W, y, exits, n):
     """Solve y = b + y W for the first n states; return whether each is left with positive probability.
 
     On entry y holds the arrivals b from outside; on return, the visits. W and exits are overwritten.
@@ -107,11 +85,7 @@ def solve_visits(
     return True
 
 
-def transient(
-    W: cython.double[:, ::1],
-    C: cython.double[:, ::1],
-    exits: cython.double[::1],
-):
+def transient(W: Matrix, C: Matrix, exits: Vector):
     r"""Solve :math:`x = C + W x` for transient states, given for each the total probability of leaving.
 
     W (n, n) are the transitions among the states, C (n, q) the cost of each, exits (n,) one minus the row sums of W,

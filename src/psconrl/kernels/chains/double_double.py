@@ -8,8 +8,18 @@ algorithm Dot2).
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstInts,
+    ConstMatrix,
+    ConstPlaces,
+    ConstTables,
+    ConstVector,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.chains.policy_chain import gather_rows
-from cython.cimports.psconrl.kernels.graphs.successors import check_numbers, check_some_rows, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_numbers, check_some_rows
 from cython.cimports.psconrl.kernels.linear.elimination import solve_unichain
 
 _EPS = cython.declare(cython.double, 2.0**-52)  # twice the largest relative error of a rounding
@@ -68,10 +78,10 @@ def _add_move(
 @cython.nogil
 @cython.exceptval(check=False)
 def _drift_of_row(
-    row: cython.const[cython.double][::1],
+    row: ConstVector,
     s: cython.Py_ssize_t,
-    high: cython.const[cython.double][::1],
-    low: cython.const[cython.double][::1],
+    high: ConstVector,
+    low: ConstVector,
     total: cython.double,
     rest: cython.double,
 ) -> cython.double:
@@ -83,18 +93,14 @@ def _drift_of_row(
     return total + rest
 
 
-def drift_dense(
-    P: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][::1],
-    low: cython.const[cython.double][::1],
-):
+def drift_dense(P: ConstMatrix, high: ConstVector, low: ConstVector):
     """Return the expected change of h in every pair, (S, A), for dense P (S*A, S)."""
     S = high.shape[0]
     if S == 0 or P.shape[0] % S or P.shape[1] != S or low.shape[0] != S:
         raise ValueError("transitions (S*A, S) and both parts (S,) of a potential are needed")
     A = P.shape[0] // S
     result = np.empty((S, A))
-    out: cython.double[:, ::1] = result
+    out: Matrix = result
     with cython.nogil:
         for s in range(S):
             for a in range(A):
@@ -103,14 +109,14 @@ def drift_dense(
 
 
 def drift_of_states(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    high: cython.const[cython.double][::1],
-    low: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    high: ConstVector,
+    low: ConstVector,
     begin: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    result: cython.double[:, ::1],
+    result: Matrix,
 ):
     """Compute the expected change of h for a CSR matrix and a range of states, into their rows of the result (S, A)."""
     S, A = result.shape[0], result.shape[1]
@@ -136,13 +142,7 @@ def drift_of_states(
                 result[s, a] = total + rest
 
 
-def drift_sparse(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    high: cython.const[cython.double][::1],
-    low: cython.const[cython.double][::1],
-):
+def drift_sparse(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, high: ConstVector, low: ConstVector):
     """Return the expected change of h in every pair, (S, A), for a CSR matrix."""
     S = high.shape[0]
     result = np.empty((S, (indptr.shape[0] - 1) // max(S, 1)))
@@ -172,15 +172,15 @@ def _add_term(
 
 
 def precise_reduced_costs(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    high: cython.const[cython.double][::1],
-    low: cython.const[cython.double][::1],
-    costs: cython.const[cython.double][:, :, ::1],
-    weights: cython.const[cython.double][::1],
-    bases: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    high: ConstVector,
+    low: ConstVector,
+    costs: ConstTables,
+    weights: ConstVector,
+    bases: ConstVector,
+    available: ConstFlagMatrix,
 ):
     """Return the sums of weights (q,) times costs minus bases (q,) plus the drift of h, (S, A), and their rounding.
 
@@ -194,8 +194,8 @@ def precise_reduced_costs(
         raise ValueError("transitions (S*A, S) in CSR form and the available pairs (S, A) are needed")
     check_some_rows(indptr, indices, data.shape[0], 0, S * A, S)
     result, errors = np.full((S, A), np.inf), np.zeros((S, A))
-    reduced: cython.double[:, ::1] = result
-    rounding: cython.double[:, ::1] = errors
+    reduced: Matrix = result
+    rounding: Matrix = errors
     with cython.nogil:
         for s in range(S):
             for a in range(A):
@@ -220,12 +220,12 @@ def precise_reduced_costs(
 @cython.nogil
 @cython.exceptval(check=False)
 def _correct(
-    gains: cython.double[::1],
-    gains_low: cython.double[::1],
-    high: cython.double[:, ::1],
-    low: cython.double[:, ::1],
-    more: cython.const[cython.double][::1],
-    correction: cython.const[cython.double][:, ::1],
+    gains: Vector,
+    gains_low: Vector,
+    high: Matrix,
+    low: Matrix,
+    more: ConstVector,
+    correction: ConstMatrix,
     reference: cython.Py_ssize_t,
 ) -> cython.void:
     """Add the solution for the residual to gains and biases; the bias of the reference stays zero."""
@@ -240,11 +240,7 @@ def _correct(
 
 
 def refined_unichain(
-    P: cython.const[cython.double][:, ::1],
-    rows: cython.const[cython.Py_ssize_t][::1],
-    costs: cython.const[cython.double][:, ::1],
-    reference: cython.Py_ssize_t,
-    rounds: cython.Py_ssize_t,
+    P: ConstMatrix, rows: ConstInts, costs: ConstMatrix, reference: cython.Py_ssize_t, rounds: cython.Py_ssize_t
 ):
     r"""Return ``unichain`` of rows of P in two parts: reference, gains, high, low, stationary, slowest exit.
 
@@ -257,19 +253,19 @@ def refined_unichain(
         raise ValueError("transitions (S*A, S), costs (q, S*A) and one of the states are needed")
     check_numbers(rows, P.shape[0], "there is no such row")
     all_gains, all_high, all_low, distribution = np.zeros(q), np.zeros((q, S)), np.zeros((q, S)), np.zeros(S)
-    gains: cython.double[::1] = all_gains
-    high: cython.double[:, ::1] = all_high
-    low: cython.double[:, ::1] = all_low
-    stationary: cython.double[::1] = distribution
-    chain: cython.double[:, ::1] = np.empty((S, S))
-    W: cython.double[:, ::1] = np.empty((S, S))
-    C: cython.double[:, ::1] = np.empty((S, q + 1))
-    cost: cython.double[:, ::1] = np.empty((q, S))
-    left: cython.double[:, ::1] = np.empty((q, S))
-    correction: cython.double[:, ::1] = np.empty((q, S))
-    more: cython.double[::1] = np.empty(q)
-    gains_low: cython.double[::1] = np.zeros(q)
-    other_stationary: cython.double[::1] = np.empty(S)
+    gains: Vector = all_gains
+    high: Matrix = all_high
+    low: Matrix = all_low
+    stationary: Vector = distribution
+    chain: Matrix = np.empty((S, S))
+    W: Matrix = np.empty((S, S))
+    C: Matrix = np.empty((S, q + 1))
+    cost: Matrix = np.empty((q, S))
+    left: Matrix = np.empty((q, S))
+    correction: Matrix = np.empty((q, S))
+    more: Vector = np.empty(q)
+    gains_low: Vector = np.zeros(q)
+    other_stationary: Vector = np.empty(S)
     with cython.nogil:
         gather_rows(P, rows, costs, chain, cost)
         reference, slowest = solve_unichain(chain, cost, reference, W, C, gains, high, stationary)
@@ -285,18 +281,14 @@ def refined_unichain(
     return reference, all_gains, all_high, all_low, distribution, slowest
 
 
-def combine(
-    weights: cython.const[cython.double][::1],
-    high: cython.const[cython.double][:, ::1],
-    low: cython.const[cython.double][:, ::1],
-):
+def combine(weights: ConstVector, high: ConstMatrix, low: ConstMatrix):
     """Return the weighted sum of layers (q, S), as a high and a low part (S,)."""
     q, S = high.shape[0], high.shape[1]
     if weights.shape[0] != q or low.shape[0] != q or low.shape[1] != S:
         raise ValueError("weights (q,) and both parts (q, S) of the layers are needed")
     sums, rests = np.zeros(S), np.zeros(S)
-    total: cython.double[::1] = sums
-    rest: cython.double[::1] = rests
+    total: Vector = sums
+    rest: Vector = rests
     with cython.nogil:
         for i in range(q):
             w: cython.double = weights[i]

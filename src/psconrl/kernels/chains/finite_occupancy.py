@@ -2,17 +2,14 @@
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, index
+from cython.cimports.psconrl.kernels._types import ConstMatrix, ConstPlaces, ConstVector, Matrix, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _book(
-    now: cython.const[cython.double][::1],
-    onward: cython.const[cython.double][::1],
-    total: cython.double[::1],
-) -> cython.double:
+def _book(now: ConstVector, onward: ConstVector, total: Vector) -> cython.double:
     """Add the current distribution to the total; return the mass that moves."""
     moved: cython.double = 0.0
     for s in range(now.shape[0]):
@@ -21,9 +18,7 @@ def _book(
     return moved
 
 
-def time_in_states_dense(
-    P: cython.const[cython.double][:, ::1], state: cython.Py_ssize_t, rounds: cython.Py_ssize_t, tol: cython.double
-):
+def time_in_states_dense(P: ConstMatrix, state: cython.Py_ssize_t, rounds: cython.Py_ssize_t, tol: cython.double):
     """Return the share of the next rounds, (S,), that a chain (S, S) spends in every state, from one of them.
 
     The mass that moves in a round never grows. Once the remaining rounds, times that mass, are at most ``tol``, the
@@ -33,8 +28,8 @@ def time_in_states_dense(
     if P.shape[1] != S or not 0 <= state < S or rounds < 1:
         raise ValueError("a chain (S, S), one of its states and a number of rounds are needed")
     shares, room = np.zeros(S), np.zeros((2, S))
-    total: cython.double[::1] = shares
-    mu: cython.double[:, ::1] = room
+    total: Vector = shares
+    mu: Matrix = room
     now: cython.Py_ssize_t = 0
     left: cython.Py_ssize_t = rounds
     mu[0, state] = 1.0
@@ -58,9 +53,9 @@ def time_in_states_dense(
 
 
 def time_in_states_sparse(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
     state: cython.Py_ssize_t,
     rounds: cython.Py_ssize_t,
     tol: cython.double,
@@ -71,8 +66,8 @@ def time_in_states_sparse(
         raise ValueError("a chain (S, S), one of its states and a number of rounds are needed")
     check_graph(indptr, indices, data.shape[0], S)
     shares, room = np.zeros(S), np.zeros((2, S))
-    total: cython.double[::1] = shares
-    mu: cython.double[:, ::1] = room
+    total: Vector = shares
+    mu: Matrix = room
     now: cython.Py_ssize_t = 0
     left: cython.Py_ssize_t = rounds
     mu[0, state] = 1.0

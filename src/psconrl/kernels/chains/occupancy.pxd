@@ -1,5 +1,5 @@
 # Declarations that other kernels cimport.
 
-cdef void policy_into(
-    const double[:, ::1] occupancy, const double[:, ::1] otherwise, double least, double[:, ::1] policy
-) noexcept nogil
+from psconrl.kernels._types cimport ConstMatrix, Matrix
+
+cdef void policy_into(ConstMatrix occupancy, ConstMatrix otherwise, double least, Matrix policy) noexcept nogil

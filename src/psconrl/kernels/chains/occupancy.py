@@ -2,21 +2,14 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstMatrix, Ints, Matrix
 
-from psconrl.base.arrays import Floats, Ints
+from psconrl.base.arrays import Floats
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def policy_into(
-    occupancy: cython.const[cython.double][:, ::1],
-    otherwise: cython.const[cython.double][:, ::1],
-    least: cython.double,
-    policy: cython.double[:, ::1],
-) -> cython.void:
+def policy_into(occupancy, otherwise, least, policy):
     """Compute ``policy_from_occupancy`` in a given array, which may be ``otherwise``."""
     S, A = occupancy.shape[0], occupancy.shape[1]
     for s in range(S):
@@ -31,11 +24,7 @@ def policy_into(
                 policy[s, a] = otherwise[s, a]
 
 
-def policy_from_occupancy(
-    occupancy: cython.const[cython.double][:, ::1],
-    otherwise: cython.const[cython.double][:, ::1],
-    least: cython.double,
-) -> Floats:
+def policy_from_occupancy(occupancy: ConstMatrix, otherwise: ConstMatrix, least: cython.double) -> Floats:
     r"""Return the policy :math:`\pi(a|s) = \mu(s,a) / \sum_a \mu(s,a)`, (S, A).
 
     States of mass at most ``least`` take the row of ``otherwise`` (S, A).
@@ -47,7 +36,7 @@ def policy_from_occupancy(
     if otherwise.shape[0] != S or otherwise.shape[1] != A:
         raise ValueError("frequencies and a policy (S, A) of one model are needed")
     result = np.empty((S, A))
-    policy: cython.double[:, ::1] = result
+    policy: Matrix = result
     policy_into(occupancy, otherwise, least, policy)
     return result
 
@@ -56,7 +45,7 @@ def add_frequencies(
     actions: cython.const[cython.Py_ssize_t][:],
     distribution: cython.const[cython.double][:],
     share: cython.double,
-    occupancy: cython.double[:, ::1],
+    occupancy: Matrix,
 ) -> None:
     """Add the frequencies of a deterministic policy (S,) with a stationary distribution (S,) to others (S, A)."""
     S, A = occupancy.shape[0], occupancy.shape[1]
@@ -69,7 +58,7 @@ def add_frequencies(
         occupancy[s, a] += share * distribution[s]
 
 
-def randomised_in(policy: cython.const[cython.double][:, ::1], occupancy: cython.const[cython.double][:, ::1]) -> Ints:
+def randomised_in(policy: ConstMatrix, occupancy: ConstMatrix):
     """Return the states with positive frequencies in which a policy (S, A) has several actions, sorted.
 
     >>> randomised_in(np.array([[0.5, 0.5], [0.5, 0.5], [0.0, 1.0]]), np.array([[0.0, 0.0], [0.4, 0.4], [0.0, 0.2]]))
@@ -79,7 +68,7 @@ def randomised_in(policy: cython.const[cython.double][:, ::1], occupancy: cython
     if occupancy.shape[0] != S or occupancy.shape[1] != A:
         raise ValueError("a policy and frequencies (S, A) of one model are needed")
     found = np.empty(S, np.int64)
-    states: cython.Py_ssize_t[::1] = found
+    states: Ints = found
     n: cython.Py_ssize_t = 0
     for s in range(S):
         mass: cython.double = 0.0
@@ -93,7 +82,7 @@ def randomised_in(policy: cython.const[cython.double][:, ::1], occupancy: cython
     return found[:n]
 
 
-def least_positive(shares: cython.const[cython.double][:, ::1]) -> float:
+def least_positive(shares: ConstMatrix) -> float:
     """Return the least positive entry; inf if there is none.
 
     >>> least_positive(np.array([[0.25, 0.75], [0.0, 1.0]]))
@@ -114,7 +103,7 @@ def one_hot(actions: cython.const[cython.Py_ssize_t][:], n_actions: cython.Py_ss
     [[0.0, 1.0], [1.0, 0.0]]
     """
     result = np.zeros((actions.shape[0], n_actions))
-    policy: cython.double[:, ::1] = result
+    policy: Matrix = result
     for s in range(actions.shape[0]):
         a: cython.Py_ssize_t = actions[s]
         if not 0 <= a < n_actions:

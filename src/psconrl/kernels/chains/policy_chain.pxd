@@ -1,12 +1,7 @@
 # Declarations that other kernels cimport.
 
-cdef void gather_rows(
-    const double[:, ::1] P, const Py_ssize_t[::1] rows, const double[:, ::1] costs, double[:, ::1] chain,
-    double[:, ::1] cost
-) noexcept nogil
-cdef void mix_rows(
-    const double[:, ::1] P, const double[:, ::1] policy, double[:, ::1] chain
-) noexcept nogil
-cdef void mix_costs(
-    const double[:, :, ::1] costs, const double[:, ::1] policy, double[:, ::1] mixed, double[::1] base
-) noexcept nogil
+from psconrl.kernels._types cimport ConstInts, ConstMatrix, ConstTables, Matrix, Vector
+
+cdef void gather_rows(ConstMatrix P, ConstInts rows, ConstMatrix costs, Matrix chain, Matrix cost) noexcept nogil
+cdef void mix_rows(ConstMatrix P, ConstMatrix policy, Matrix chain) noexcept nogil
+cdef void mix_costs(ConstTables costs, ConstMatrix policy, Matrix mixed, Vector base) noexcept nogil

@@ -5,7 +5,19 @@ Classes and transient states are solved by GTH elimination (``elimination``, ``d
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.arithmetic.lanes import dot, total
+from cython.cimports.psconrl.kernels._lanes import dot, total
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstInts,
+    ConstMatrix,
+    ConstTables,
+    ConstVector,
+    Flags,
+    IntMatrix,
+    Ints,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.chains.costs import extent_of
 from cython.cimports.psconrl.kernels.chains.dense_transient import solve_transient
 from cython.cimports.psconrl.kernels.chains.policy_chain import mix_costs, mix_rows
@@ -17,11 +29,7 @@ from cython.cimports.psconrl.kernels.linear.elimination import solve_unichain
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _gather(
-    chain: cython.const[cython.double][:, ::1],
-    states: cython.const[cython.Py_ssize_t][::1],
-    W: cython.double[:, ::1],
-) -> cython.void:
+def _gather(chain: ConstMatrix, states: ConstInts, W: Matrix) -> cython.void:
     """Copy the transitions among n states to W (n, n)."""
     for i in range(states.shape[0]):
         for j in range(states.shape[0]):
@@ -32,14 +40,14 @@ def _gather(
 @cython.nogil
 @cython.exceptval(check=False)
 def _solve_class(
-    chain: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    states: cython.const[cython.Py_ssize_t][::1],
-    room: cython.double[:, ::1],
-    collected: cython.double[:, ::1],
-    gain: cython.double[::1],
-    biases: cython.double[:, ::1],
-    distribution: cython.double[::1],
+    chain: ConstMatrix,
+    costs: ConstMatrix,
+    states: ConstInts,
+    room: Matrix,
+    collected: Matrix,
+    gain: Vector,
+    biases: Matrix,
+    distribution: Vector,
 ) -> cython.bint:
     """Solve a closed class of n states; return whether it is left nowhere with a probability that rounds to zero.
 
@@ -47,11 +55,11 @@ def _solve_class(
     distribution (S,). Overwritten: ``room``, of 2 n + 2 q + 1 rows of length n or more, and ``collected`` (n, q + 1).
     """
     n, q = states.shape[0], costs.shape[0]
-    inside: cython.double[:, ::1] = room[:n, :n]
-    W: cython.double[:, ::1] = room[n : 2 * n, :n]
-    cost: cython.double[:, ::1] = room[2 * n : 2 * n + q, :n]
-    h: cython.double[:, ::1] = room[2 * n + q : 2 * n + 2 * q, :n]
-    mu: cython.double[::1] = room[2 * n + 2 * q, :n]
+    inside: Matrix = room[:n, :n]
+    W: Matrix = room[n : 2 * n, :n]
+    cost: Matrix = room[2 * n : 2 * n + q, :n]
+    h: Matrix = room[2 * n + q : 2 * n + 2 * q, :n]
+    mu: Vector = room[2 * n + 2 * q, :n]
     for i in range(q):
         for k in range(n):
             cost[i, k] = costs[i, states[k]]
@@ -74,12 +82,7 @@ def _solve_class(
 @cython.nogil
 @cython.exceptval(check=False)
 def _absorb(
-    chain: cython.const[cython.double][:, ::1],
-    label: cython.const[cython.Py_ssize_t][::1],
-    transient: cython.const[cython.Py_ssize_t][::1],
-    exits: cython.const[cython.double][::1],
-    room: cython.double[:, ::1],
-    absorbed: cython.double[:, ::1],
+    chain: ConstMatrix, label: ConstInts, transient: ConstInts, exits: ConstVector, room: Matrix, absorbed: Matrix
 ) -> cython.bint:
     """Compute the probability of ending in each class, (n, K), from n transient states; return whether all are left."""
     n = transient.shape[0]
@@ -102,11 +105,7 @@ def _absorb(
 @cython.nogil
 @cython.exceptval(check=False)
 def _collect(
-    chain: cython.const[cython.double][:, ::1],
-    transient: cython.const[cython.Py_ssize_t][::1],
-    exits: cython.const[cython.double][::1],
-    room: cython.double[:, ::1],
-    collected: cython.double[:, ::1],
+    chain: ConstMatrix, transient: ConstInts, exits: ConstVector, room: Matrix, collected: Matrix
 ) -> cython.bint:
     """Replace costs (n, q) of a step from n transient states by the total until they are left; whether all are left.
 
@@ -123,17 +122,17 @@ def _collect(
 @cython.nogil
 @cython.exceptval(check=False)
 def _evaluate_transient(
-    chain: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    label: cython.const[cython.Py_ssize_t][::1],
-    transient: cython.const[cython.Py_ssize_t][::1],
-    class_gains: cython.const[cython.double][:, ::1],
-    room: cython.double[:, ::1],
-    exits: cython.double[::1],
-    absorbed: cython.double[:, ::1],
-    onward: cython.double[:, ::1],
-    gains: cython.double[:, ::1],
-    biases: cython.double[:, ::1],
+    chain: ConstMatrix,
+    costs: ConstMatrix,
+    label: ConstInts,
+    transient: ConstInts,
+    class_gains: ConstMatrix,
+    room: Matrix,
+    exits: Vector,
+    absorbed: Matrix,
+    onward: Matrix,
+    gains: Matrix,
+    biases: Matrix,
 ) -> cython.bint:
     """Compute gains and biases in n transient states, and where they end, ``absorbed`` (n, K).
 
@@ -172,12 +171,7 @@ def _evaluate_transient(
 @cython.nogil
 @cython.exceptval(check=False)
 def _from_the_start(
-    initial: cython.const[cython.double][::1],
-    label: cython.const[cython.Py_ssize_t][::1],
-    absorbed: cython.const[cython.double][:, ::1],
-    gains: cython.const[cython.double][:, ::1],
-    share: cython.double[::1],
-    averages: cython.double[::1],
+    initial: ConstVector, label: ConstInts, absorbed: ConstMatrix, gains: ConstMatrix, share: Vector, averages: Vector
 ) -> cython.void:
     """Compute the probability of ending in each class, (K,), and the averages (q,), from an initial distribution."""
     for k in range(share.shape[0]):
@@ -201,18 +195,18 @@ def _from_the_start(
 @cython.nogil
 @cython.exceptval(check=False)
 def _evaluate(
-    chain: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    initial: cython.const[cython.double][::1],
-    label: cython.const[cython.Py_ssize_t][::1],
-    start: cython.const[cython.Py_ssize_t][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
-    transient: cython.Py_ssize_t[::1],
-    wide: cython.double[:, ::1],
-    distribution: cython.double[::1],
-    averages: cython.double[::1],
-    gains: cython.double[:, ::1],
-    biases: cython.double[:, ::1],
+    chain: ConstMatrix,
+    costs: ConstMatrix,
+    initial: ConstVector,
+    label: ConstInts,
+    start: ConstInts,
+    members: ConstInts,
+    transient: Ints,
+    wide: Matrix,
+    distribution: Vector,
+    averages: Vector,
+    gains: Matrix,
+    biases: Matrix,
 ) -> cython.bint:
     """Evaluate a chain (S, S) with costs (q, S), given its closed classes; the last four arrays are the results.
 
@@ -220,15 +214,15 @@ def _evaluate(
     of ``_rows(S, q)`` rows.
     """
     S, q, K, n = chain.shape[0], costs.shape[0], start.shape[0] - 1, transient.shape[0]
-    class_gains: cython.double[:, ::1] = wide[:K, :q]
-    onward: cython.double[:, ::1] = wide[K : K + n, :q]
-    collected: cython.double[:, ::1] = wide[S : 2 * S, : q + 1]
-    absorbed: cython.double[:, ::1] = wide[2 * S : 2 * S + n, :K]
-    share: cython.double[::1] = wide[3 * S, :K]
-    exits: cython.double[::1] = wide[3 * S + 1, :n]
-    room: cython.double[:, ::1] = wide[3 * S + 2 :]
+    class_gains: Matrix = wide[:K, :q]
+    onward: Matrix = wide[K : K + n, :q]
+    collected: Matrix = wide[S : 2 * S, : q + 1]
+    absorbed: Matrix = wide[2 * S : 2 * S + n, :K]
+    share: Vector = wide[3 * S, :K]
+    exits: Vector = wide[3 * S + 1, :n]
+    room: Matrix = wide[3 * S + 2 :]
     for k in range(K):
-        states: cython.const[cython.Py_ssize_t][::1] = members[start[k] : start[k + 1]]
+        states: ConstInts = members[start[k] : start[k + 1]]
         if not _solve_class(chain, costs, states, room, collected, class_gains[k], biases, distribution):
             return False
         for i in range(states.shape[0]):
@@ -260,12 +254,7 @@ def _rows(S: cython.Py_ssize_t, q: cython.Py_ssize_t) -> cython.Py_ssize_t:
     return 5 * S + 2 * q + 3
 
 
-def evaluated(
-    P: cython.const[cython.double][:, ::1],
-    policy: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, :, ::1],
-    initial: cython.const[cython.double][::1],
-):
+def evaluated(P: ConstMatrix, policy: ConstMatrix, costs: ConstTables, initial: ConstVector):
     """Evaluate a policy (S, A) for transitions (S*A, S), costs (q, S, A) and an initial distribution (S,).
 
     Returns averages (q,), occupancy (S, A), gains and biases (q, S), and the closed classes as the starts (K + 1,) of
@@ -278,32 +267,32 @@ def evaluated(
     if S * S >= 2**31:
         raise ValueError("a dense matrix of fewer than 2**31 entries is needed")
     averages, occupancy, gains, biases = np.empty(q), np.empty((S, A)), np.empty((q, S)), np.empty((q, S))
-    average: cython.double[::1] = averages
-    played: cython.double[:, ::1] = occupancy
-    g: cython.double[:, ::1] = gains
-    h: cython.double[:, ::1] = biases
+    average: Vector = averages
+    played: Matrix = occupancy
+    g: Matrix = gains
+    h: Matrix = biases
     # Few arrays, since allocating several takes longer than evaluating a small model.
-    numbers: cython.Py_ssize_t[:, ::1] = np.empty((9, S), np.int64)
-    label: cython.Py_ssize_t[::1] = numbers[8]
-    room: cython.Py_ssize_t[:, ::1] = numbers[:8]
+    numbers: IntMatrix = np.empty((9, S), np.int64)
+    label: Ints = numbers[8]
+    room: IntMatrix = numbers[:8]
     edges: cython.int[::1] = np.empty(S * S + S + 1, np.intc)
-    left: cython.uchar[::1] = np.empty(S, np.bool_)
-    wide: cython.double[:, ::1] = np.empty((S + q + 2 + _rows(S, q), max(S, q + 1)))
-    chain: cython.double[:, ::1] = wide[:S, :S]
-    cost: cython.double[:, ::1] = wide[S : S + q, :S]
-    base: cython.double[::1] = wide[S + q, :q]
-    mu: cython.double[::1] = wide[S + q + 1, :S]
+    left: Flags = np.empty(S, np.bool_)
+    wide: Matrix = np.empty((S + q + 2 + _rows(S, q), max(S, q + 1)))
+    chain: Matrix = wide[:S, :S]
+    cost: Matrix = wide[S : S + q, :S]
+    base: Vector = wide[S + q, :q]
+    mu: Vector = wide[S + q + 1, :S]
     with cython.nogil:
         mix_rows(P, policy, chain)
         mix_costs(costs, policy, cost, base)
         count = closed_classes(chain, 0.0, label, edges, left, room)
     lists = np.empty(count + 2 + S, np.int64)
-    start: cython.Py_ssize_t[::1] = lists
+    start: Ints = lists
     with cython.nogil:
         group(label, start[: count + 2], start[count + 2 :])
         inside: cython.Py_ssize_t = start[count]
-        members: cython.const[cython.Py_ssize_t][::1] = start[count + 2 : count + 2 + inside]
-        transient: cython.Py_ssize_t[::1] = room[0, : S - inside]
+        members: ConstInts = start[count + 2 : count + 2 + inside]
+        transient: Ints = room[0, : S - inside]
         done = _evaluate(
             chain, cost, initial, label, start[: count + 1], members, transient, wide[S + q + 2 :], mu, average, g, h
         )  # fmt: skip
@@ -320,11 +309,7 @@ def evaluated(
 
 
 def rounds_to_settle(
-    costs: cython.const[cython.double][:, :, ::1],
-    available: cython.const[cython.uchar][:, ::1],
-    initial: cython.const[cython.double][::1],
-    biases: cython.const[cython.double][:, ::1],
-    settled: cython.double,
+    costs: ConstTables, available: ConstFlagMatrix, initial: ConstVector, biases: ConstMatrix, settled: cython.double
 ):
     """Return the rounds until all averages are within ``settled`` of their cost's range of their long-run values.
 

@@ -1,18 +1,16 @@
 # Declarations that other kernels cimport.
 
-from psconrl.kernels.graphs.successors cimport index
-
+from psconrl.kernels._types cimport ConstInts, ConstPlaces, ConstVector, Ints, Matrix, Vector
 
 cdef class Room:
-    cdef Py_ssize_t[::1] place  # position of a state in its group; negative outside
-    cdef double[:, ::1] W, right  # of a small group,
-    cdef double[::1] leave  # the probabilities of leaving it
-    cdef double[::1] one, two, three  # a number for every member of a group
+    cdef Ints place  # position of a state in its group; negative outside
+    cdef Matrix W, right  # of a small group,
+    cdef Vector leave  # the probabilities of leaving it
+    cdef Vector one, two, three  # a number for every member of a group
 
-    cdef void enter(self, const Py_ssize_t[::1] group) noexcept nogil
-    cdef void leave_again(self, const Py_ssize_t[::1] group) noexcept nogil
-
+    cdef void enter(self, ConstInts group) noexcept nogil
+    cdef void leave_again(self, ConstInts group) noexcept nogil
 
 cdef double longest_time(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, const Py_ssize_t[::1] group, Room room
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, ConstInts group, Room room
 ) noexcept nogil

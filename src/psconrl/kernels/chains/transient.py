@@ -9,8 +9,9 @@ one is swept until convergence if it is left quickly. If it is not, the caller h
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstMatrix, ConstPlaces, ConstVector, Matrix
 from cython.cimports.psconrl.kernels.chains.dense_transient import solve_transient
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_lists, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_lists
 
 _SWEEPS = cython.declare(cython.Py_ssize_t, 200)  # of a large group, before giving up
 _QUICKLY = cython.declare(cython.double, 100.0)  # steps: sweeps then lose two digits, and are no slower than an LU
@@ -24,41 +25,26 @@ class Room:
 
     def __init__(self, n: cython.Py_ssize_t, together: cython.Py_ssize_t, q: cython.Py_ssize_t):
         most: cython.Py_ssize_t = min(n, max(together, 1))
-        system: cython.double[:, ::1] = np.empty((most + 1, most + q))
-        numbers: cython.double[:, ::1] = np.empty((3, n))
+        system: Matrix = np.empty((most + 1, most + q))
+        numbers: Matrix = np.empty((3, n))
         self.place = np.empty(n, np.int64)
         for s in range(n):
             self.place[s] = -1
         self.W, self.right, self.leave = system[:most, :most], system[:most, most:], system[most]
         self.one, self.two, self.three = numbers[0], numbers[1], numbers[2]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def enter(self, group: cython.const[cython.Py_ssize_t][::1]) -> cython.void:
+    def enter(self, group):
         """Give every member its position."""
         for i in range(group.shape[0]):
             self.place[group[i]] = i
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def leave_again(self, group: cython.const[cython.Py_ssize_t][::1]) -> cython.void:
+    def leave_again(self, group):
         """Clear the positions of the members."""
         for i in range(group.shape[0]):
             self.place[group[i]] = -1
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def longest_time(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    room: Room,
-) -> cython.double:
+def longest_time(indptr, indices, data, group, room):
     r"""Return an upper bound on the expected time in a group, from each state; inf if some sweeps do not find one.
 
     Where :math:`t - W t \ge 1/2`, the time is at most 2 t.
@@ -97,12 +83,12 @@ def longest_time(
 @cython.nogil
 @cython.exceptval(check=False)
 def _swept(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    C: cython.const[cython.double][:, ::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    x: cython.double[:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    C: ConstMatrix,
+    group: ConstInts,
+    x: Matrix,
     room: Room,
 ) -> cython.bint:
     """Solve for a large group by Gauss-Seidel sweeps, if it is left quickly; return whether it is."""
@@ -138,13 +124,13 @@ def _swept(
 @cython.nogil
 @cython.exceptval(check=False)
 def _collect_alone(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    C: cython.const[cython.double][:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    C: ConstMatrix,
     out: cython.double,
     s: cython.Py_ssize_t,
-    x: cython.double[:, ::1],
+    x: Matrix,
 ) -> cython.bint:
     """Solve for a state that is a group by itself, from the probability of leaving all; return whether it is left."""
     q = C.shape[1]
@@ -167,13 +153,13 @@ def _collect_alone(
 @cython.nogil
 @cython.exceptval(check=False)
 def _collect_together(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    C: cython.const[cython.double][:, ::1],
-    exits: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    x: cython.double[:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    C: ConstMatrix,
+    exits: ConstVector,
+    group: ConstInts,
+    x: Matrix,
     room: Room,
 ) -> cython.bint:
     """Solve for a small group as a dense system; return whether every state is left."""
@@ -205,16 +191,16 @@ def _collect_together(
 
 
 def collect(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    C: cython.const[cython.double][:, ::1],
-    exits: cython.const[cython.double][::1],
-    start: cython.const[cython.Py_ssize_t][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    C: ConstMatrix,
+    exits: ConstVector,
+    start: ConstInts,
+    members: ConstInts,
     done: cython.Py_ssize_t,
     together: cython.Py_ssize_t,
-    x: cython.double[:, ::1],
+    x: Matrix,
 ):
     """Solve x = C + W x group by group, from number ``done`` on; return the first unsolved group, or their number.
 
@@ -230,7 +216,7 @@ def collect(
         raise ValueError("every state must be in one group")
     check_lists(start, members, n)
     room = Room(n, together, C.shape[1])
-    group: cython.const[cython.Py_ssize_t][::1]
+    group: ConstInts
     k: cython.Py_ssize_t = done
     solved: cython.bint = True
     with cython.nogil:

@@ -6,9 +6,10 @@ for transitions W among n such states, in CSR form: as in ``transient``, but eac
 """
 
 import cython
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstPlaces, ConstVector, Vector
 from cython.cimports.psconrl.kernels.chains.dense_transient import solve_visits
 from cython.cimports.psconrl.kernels.chains.transient import Room, longest_time
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_lists, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_lists
 
 _SWEEPS = cython.declare(cython.Py_ssize_t, 2000)  # of a large group, before giving up
 _QUICKLY = cython.declare(cython.double, 100.0)  # steps: sweeps then lose two digits, and are no slower than an LU
@@ -19,12 +20,7 @@ _ROUNDING = cython.declare(cython.double, 4.5e-16)  # relative to all visits: th
 @cython.nogil
 @cython.exceptval(check=False)
 def _visit_alone(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    out: cython.double,
-    s: cython.Py_ssize_t,
-    y: cython.double[::1],
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, out: cython.double, s: cython.Py_ssize_t, y: Vector
 ) -> cython.bint:
     """Turn arrivals in a state that is a group by itself into visits, and pass them on; return whether it is left."""
     if not y[s] > 0.0:
@@ -45,12 +41,12 @@ def _visit_alone(
 @cython.nogil
 @cython.exceptval(check=False)
 def _visit_together(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    exits: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    y: cython.double[::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    exits: ConstVector,
+    group: ConstInts,
+    y: Vector,
     room: Room,
 ) -> cython.bint:
     """Turn arrivals in a small group into visits by a dense system, and pass them on; return whether each is left."""
@@ -88,12 +84,7 @@ def _visit_together(
 @cython.nogil
 @cython.exceptval(check=False)
 def _flown(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    y: cython.double[::1],
-    room: Room,
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, group: ConstInts, y: Vector, room: Room
 ) -> cython.bint:
     """Turn arrivals in a large group into visits, and pass on the exits, if left quickly; return whether it is."""
     n = group.shape[0]
@@ -134,15 +125,15 @@ def _flown(
 
 
 def visit(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    exits: cython.const[cython.double][::1],
-    start: cython.const[cython.Py_ssize_t][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    exits: ConstVector,
+    start: ConstInts,
+    members: ConstInts,
     done: cython.Py_ssize_t,
     together: cython.Py_ssize_t,
-    y: cython.double[::1],
+    y: Vector,
 ):
     """Solve y = b + y W group by group, down from number ``done - 1``; return the number after where it ends.
 
@@ -157,7 +148,7 @@ def visit(
         raise ValueError("every state must be in one group")
     check_lists(start, members, n)
     room = Room(n, together, 0)
-    group: cython.const[cython.Py_ssize_t][::1]
+    group: ConstInts
     k: cython.Py_ssize_t = done
     solved: cython.bint = True
     with cython.nogil:

@@ -10,20 +10,21 @@ has the prior.
 import cython
 import numpy as np
 from cython.cimports.libc.math import sqrt
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstVector, Vector
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _draw_group(
-    residuals: cython.const[cython.double][::1],
-    precisions: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    effects: cython.double[::1],
+    residuals: ConstVector,
+    precisions: ConstVector,
+    group: ConstInts,
+    effects: Vector,
     variance: cython.double,
-    normals: cython.const[cython.double][::1],
-    weight: cython.double[::1],
-    total: cython.double[::1],
+    normals: ConstVector,
+    weight: Vector,
+    total: Vector,
 ) -> cython.double:
     """Draw the effect of every group, given its variance; return the sum of squares of those with observations."""
     squares: cython.double = 0.0
@@ -41,17 +42,17 @@ def _draw_group(
 
 
 def sweep(
-    means: cython.const[cython.double][::1],
-    times: cython.const[cython.double][::1],
-    state: cython.const[cython.Py_ssize_t][::1],
-    action: cython.const[cython.Py_ssize_t][::1],
+    means: ConstVector,
+    times: ConstVector,
+    state: ConstInts,
+    action: ConstInts,
     noise: cython.double,
     least: cython.double,
-    of_states: cython.double[::1],
-    of_actions: cython.double[::1],
-    levels: cython.double[::1],
-    normals: cython.const[cython.double][::1],
-    gammas: cython.const[cython.double][::1],
+    of_states: Vector,
+    of_actions: Vector,
+    levels: Vector,
+    normals: ConstVector,
+    gammas: ConstVector,
 ):
     r"""Draw all effects and variances once, given the means (K,) of the tried pairs and their numbers of visits (K,).
 
@@ -69,11 +70,11 @@ def sweep(
         if not (0 <= state[k] < S and 0 <= action[k] < A and times[k] > 0.0):
             raise ValueError("a pair that was tried has a state, an action, and some times")
     drawn = np.empty(K)
-    theta: cython.double[::1] = drawn
-    precisions: cython.double[::1] = np.empty(K)
-    residuals: cython.double[::1] = np.empty(K)
-    weight: cython.double[::1] = np.empty(max(S, A))
-    total: cython.double[::1] = np.empty(max(S, A))
+    theta: Vector = drawn
+    precisions: Vector = np.empty(K)
+    residuals: Vector = np.empty(K)
+    weight: Vector = np.empty(max(S, A))
+    total: Vector = np.empty(max(S, A))
     with cython.nogil:
         # The effects are drawn with the w of all pairs integrated out.
         for k in range(K):

@@ -5,6 +5,17 @@ A tally holds the numbers of observed transitions, ascending, and the count of e
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstIntMatrix,
+    ConstInts,
+    ConstMatrix,
+    ConstVector,
+    Flags,
+    IntMatrix,
+    Ints,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.arithmetic.special import exp, lgamma, log
 
 _INF = cython.declare(cython.double, float("inf"))
@@ -16,9 +27,7 @@ _FEW = cython.declare(cython.Py_ssize_t, 10)
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _place(
-    numbers: cython.const[cython.Py_ssize_t][::1], wanted: cython.Py_ssize_t, low: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
+def _place(numbers: ConstInts, wanted: cython.Py_ssize_t, low: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Return the first position from ``low`` on with a number of at least ``wanted``."""
     high: cython.Py_ssize_t = numbers.shape[0]
     while low < high:
@@ -31,7 +40,7 @@ def _place(
 
 
 @cython.cfunc
-def _check_rising(numbers: cython.const[cython.Py_ssize_t][::1]):
+def _check_rising(numbers: ConstInts):
     """Raise a ValueError unless the numbers of a tally are strictly ascending."""
     fits: cython.bint = True
     for i in range(1, numbers.shape[0]):
@@ -40,12 +49,12 @@ def _check_rising(numbers: cython.const[cython.Py_ssize_t][::1]):
         raise ValueError("the numbers of a tally must rise")
 
 
-def sorted_log(log: cython.const[cython.Py_ssize_t][::1]):
+def sorted_log(log: ConstInts):
     """Return the distinct numbers of a log, sorted, and the count of each."""
     numbers = np.sort(log)
     times = np.empty_like(numbers)
-    x: cython.Py_ssize_t[::1] = numbers
-    t: cython.Py_ssize_t[::1] = times
+    x: Ints = numbers
+    t: Ints = times
     n: cython.Py_ssize_t = 0
     for i in range(x.shape[0]):
         if n > 0 and x[n - 1] == x[i]:
@@ -57,12 +66,7 @@ def sorted_log(log: cython.const[cython.Py_ssize_t][::1]):
     return numbers[:n].copy(), times[:n].copy()
 
 
-def merged(
-    numbers: cython.const[cython.Py_ssize_t][::1],
-    times: cython.Py_ssize_t[::1],
-    new_numbers: cython.const[cython.Py_ssize_t][::1],
-    new_times: cython.const[cython.Py_ssize_t][::1],
-):
+def merged(numbers: ConstInts, times: Ints, new_numbers: ConstInts, new_times: ConstInts):
     """Return the sum of two tallies; None if the first has all numbers of the second, and is updated in place."""
     n, new = numbers.shape[0], new_numbers.shape[0]
     if times.shape[0] != n or new_times.shape[0] != new:
@@ -81,8 +85,8 @@ def merged(
         return None
     _check_rising(numbers)  # only here: most tallies are much longer than the one added
     all_numbers, all_times = np.empty(n + missing, np.int64), np.empty(n + missing, np.int64)
-    x: cython.Py_ssize_t[::1] = all_numbers
-    t: cython.Py_ssize_t[::1] = all_times
+    x: Ints = all_numbers
+    t: Ints = all_times
     old: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     for i in range(new):
@@ -106,11 +110,7 @@ def merged(
     return all_numbers, all_times
 
 
-def add_to_table(
-    table: cython.Py_ssize_t[:, ::1],
-    numbers: cython.const[cython.Py_ssize_t][::1],
-    times: cython.const[cython.Py_ssize_t][::1],
-):
+def add_to_table(table: IntMatrix, numbers: ConstInts, times: ConstInts):
     """Add a tally to a dense table (S*A, S)."""
     n_states = table.shape[1]
     if times.shape[0] != numbers.shape[0]:
@@ -122,17 +122,12 @@ def add_to_table(
         table[number // n_states, number % n_states] += times[i]
 
 
-def visits_of(
-    numbers: cython.const[cython.Py_ssize_t][::1],
-    times: cython.const[cython.Py_ssize_t][::1],
-    n_pairs: cython.Py_ssize_t,
-    n_states: cython.Py_ssize_t,
-):
+def visits_of(numbers: ConstInts, times: ConstInts, n_pairs: cython.Py_ssize_t, n_states: cython.Py_ssize_t):
     """Return the number of visits to each pair, (S*A,)."""
     if times.shape[0] != numbers.shape[0]:
         raise ValueError("every transition has its times")
     visits = np.zeros(n_pairs, np.int64)
-    v: cython.Py_ssize_t[::1] = visits
+    v: Ints = visits
     for i in range(numbers.shape[0]):
         if not 0 <= numbers[i] < n_pairs * n_states:
             raise ValueError("there are transitions from pairs that there are not")
@@ -140,12 +135,7 @@ def visits_of(
     return visits
 
 
-def add_pairs(
-    visits: cython.Py_ssize_t[::1],
-    cost_sums: cython.double[:, ::1],
-    new_visits: cython.const[cython.Py_ssize_t][::1],
-    new_sums: cython.const[cython.double][:, ::1],
-):
+def add_pairs(visits: Ints, cost_sums: Matrix, new_visits: ConstInts, new_sums: ConstMatrix):
     """Add new statistics to old ones. A short episode visits few pairs: only these are touched."""
     q, pairs = cost_sums.shape[0], cost_sums.shape[1]
     if new_sums.shape[0] != q or new_sums.shape[1] != pairs:
@@ -160,12 +150,7 @@ def add_pairs(
                     cost_sums[i, pair] += new_sums[i, pair]
 
 
-def widen(
-    extremes: cython.double[:, ::1],
-    visits: cython.const[cython.Py_ssize_t][::1],
-    cost_sums: cython.const[cython.double][:, ::1],
-    thresholds: cython.const[cython.double][::1],
-):
+def widen(extremes: Matrix, visits: ConstInts, cost_sums: ConstMatrix, thresholds: ConstVector):
     """Update the least and the largest average cost of a pair, minus the thresholds (2, m)."""
     m, pairs = thresholds.shape[0], visits.shape[0]
     if extremes.shape[0] != 2 or extremes.shape[1] != m or cost_sums.shape[0] != m + 1 or cost_sums.shape[1] != pairs:
@@ -182,15 +167,15 @@ def widen(
 @cython.nogil
 @cython.exceptval(check=False)
 def _likelihood_of_row(
-    likelihood: cython.double[:, ::1],
+    likelihood: Matrix,
     row: cython.Py_ssize_t,
-    times: cython.const[cython.Py_ssize_t][::1],
+    times: ConstInts,
     low: cython.Py_ssize_t,
     high: cython.Py_ssize_t,
-    share: cython.const[cython.double][::1],
+    share: ConstVector,
     total: cython.double,
     n: cython.double,
-    grid: cython.const[cython.double][::1],
+    grid: ConstVector,
 ) -> cython.void:
     """Add the log-likelihood of n counts, under every mass shared out by weights."""
     for k in range(grid.shape[0]):
@@ -217,16 +202,16 @@ def _likelihood_of_row(
 
 
 def update_likelihood(
-    likelihood: cython.double[:, ::1],
-    seen: cython.Py_ssize_t[::1],
-    visits: cython.const[cython.Py_ssize_t][::1],
-    numbers: cython.const[cython.Py_ssize_t][::1],
-    times: cython.const[cython.Py_ssize_t][::1],
-    stored: cython.const[cython.Py_ssize_t][::1],
-    weights: cython.const[cython.double][::1],
-    rest: cython.const[cython.double][::1],
-    total: cython.const[cython.double][::1],
-    grid: cython.const[cython.double][::1],
+    likelihood: Matrix,
+    seen: Ints,
+    visits: ConstInts,
+    numbers: ConstInts,
+    times: ConstInts,
+    stored: ConstInts,
+    weights: ConstVector,
+    rest: ConstVector,
+    total: ConstVector,
+    grid: ConstVector,
     n_states: cython.Py_ssize_t,
 ):
     """Update log-likelihoods (rows, K) of Dirichlet-multinomial counts, for rows with new visits.
@@ -242,7 +227,7 @@ def update_likelihood(
     if times.shape[0] != numbers.shape[0] or weights.shape[0] != stored.shape[0]:
         raise ValueError("every number has its times, every stored one its weight")
     _check_rising(numbers)
-    share: cython.double[::1] = np.empty(n_states)
+    share: Vector = np.empty(n_states)
     with cython.nogil:
         for row in range(rows):
             if visits[row] == seen[row]:
@@ -267,9 +252,7 @@ def update_likelihood(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _weigh(
-    logs: cython.const[cython.double][:, ::1], row: cython.Py_ssize_t, weight: cython.double[::1]
-) -> cython.double:
+def _weigh(logs: ConstMatrix, row: cython.Py_ssize_t, weight: Vector) -> cython.double:
     """Write the exponentials of a row, relative to the largest; return their sum."""
     top: cython.double = -_INF
     for k in range(weight.shape[0]):
@@ -284,7 +267,7 @@ def _weigh(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _drawn(weight: cython.const[cython.double][::1], left: cython.double) -> cython.Py_ssize_t:
+def _drawn(weight: ConstVector, left: cython.double) -> cython.Py_ssize_t:
     """Return the index at which the cumulative weights exceed a number; the last if they never do."""
     for k in range(weight.shape[0] - 1):
         left -= weight[k]
@@ -293,14 +276,14 @@ def _drawn(weight: cython.const[cython.double][::1], left: cython.double) -> cyt
     return weight.shape[0] - 1
 
 
-def draw_indices(logs: cython.const[cython.double][:, ::1], uniforms: cython.const[cython.double][::1]):
+def draw_indices(logs: ConstMatrix, uniforms: ConstVector):
     """Draw an index for every row, with probability proportional to the exponentials of its entries."""
     rows, K = logs.shape[0], logs.shape[1]
     if uniforms.shape[0] != rows or K < 1:
         raise ValueError("every row needs entries and a random number")
     drawn = np.empty(rows, np.int64)
-    d: cython.Py_ssize_t[::1] = drawn
-    weight: cython.double[::1] = np.empty(K)
+    d: Ints = drawn
+    weight: Vector = np.empty(K)
     with cython.nogil:
         for row in range(rows):
             total: cython.double = _weigh(logs, row, weight)
@@ -308,16 +291,12 @@ def draw_indices(logs: cython.const[cython.double][:, ::1], uniforms: cython.con
     return drawn
 
 
-def add_rows(
-    groups: cython.const[cython.Py_ssize_t][::1],
-    rows: cython.const[cython.double][:, ::1],
-    n_groups: cython.Py_ssize_t,
-):
+def add_rows(groups: ConstInts, rows: ConstMatrix, n_groups: cython.Py_ssize_t):
     """Return the sums (n_groups, K) of the rows of every group."""
     if groups.shape[0] != rows.shape[0]:
         raise ValueError("every row has a group")
     total = np.zeros((n_groups, rows.shape[1]))
-    t: cython.double[:, ::1] = total
+    t: Matrix = total
     for row in range(rows.shape[0]):
         group: cython.Py_ssize_t = groups[row]
         if not 0 <= group < n_groups:
@@ -328,12 +307,12 @@ def add_rows(
 
 
 def draw_masses(
-    likelihood: cython.const[cython.double][:, ::1],
-    groups: cython.const[cython.Py_ssize_t][::1],
-    chosen: cython.const[cython.Py_ssize_t][::1],
+    likelihood: ConstMatrix,
+    groups: ConstInts,
+    chosen: ConstInts,
     odds: cython.double,
-    uniforms: cython.const[cython.double][:, ::1],
-    exceptional: cython.uchar[::1],
+    uniforms: ConstMatrix,
+    exceptional: Flags,
 ):
     """Draw the index of a mass for every row: that of its group, or one of its own if the row is an exception.
 
@@ -352,8 +331,8 @@ def draw_masses(
         if not 0 <= chosen[g] < K:
             raise ValueError("there is no such mass")
     drawn = np.empty(rows, np.int64)
-    d: cython.Py_ssize_t[::1] = drawn
-    weight: cython.double[::1] = np.empty(K)
+    d: Ints = drawn
+    weight: Vector = np.empty(K)
     with cython.nogil:
         for row in range(rows):
             usual: cython.Py_ssize_t = chosen[groups[row]]
@@ -364,17 +343,13 @@ def draw_masses(
     return drawn
 
 
-def spread_mass(
-    unit: cython.const[cython.double][::1],
-    weights: cython.const[cython.double][:, ::1],
-    transitions: cython.const[cython.Py_ssize_t][:, ::1],
-):
+def spread_mass(unit: ConstVector, weights: ConstMatrix, transitions: ConstIntMatrix):
     """Return the posterior parameters (S*A, S): the counts, plus in every row its unit times the weights."""
     n, S = weights.shape[0], weights.shape[1]
     if unit.shape[0] != n or transitions.shape[0] != n or transitions.shape[1] != S:
         raise ValueError("weights and transitions (S*A, S) are needed, and a unit for every row")
     alpha = np.empty((n, S))
-    a: cython.double[:, ::1] = alpha
+    a: Matrix = alpha
     with cython.nogil:
         for row in range(n):
             for j in range(S):

@@ -3,26 +3,36 @@
 import cython
 import numpy as np
 from cython.cimports.libc.math import sqrt
+from cython.cimports.psconrl.kernels._types import (
+    ConstIntMatrix,
+    ConstInts,
+    ConstPlaces,
+    ConstVector,
+    IntMatrix,
+    Matrix,
+    Places,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.arithmetic.special import exp_all, log_all, softmax
-from cython.cimports.psconrl.kernels.graphs.successors import check_rows, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_rows
 
 _INF = cython.declare(cython.double, float("inf"))
 _MOST_ATOMS = cython.declare(cython.double, 2.0**31)
 _POOL = cython.declare(cython.Py_ssize_t, 4096)  # random numbers drawn together: they fit a processor's cache
 
 
-def normalise_logs(logs: cython.double[:, ::1], floor: cython.double):
+def normalise_logs(logs: Matrix, floor: cython.double):
     """Turn the logarithms of every row into probabilities, in place; no possible one falls below exp(floor)."""
     with cython.nogil:
         softmax(logs, floor)
 
 
 def posterior(
-    prior: cython.const[cython.Py_ssize_t][::1],
-    values: cython.const[cython.double][::1],
-    scale: cython.const[cython.double][::1],
-    numbers: cython.const[cython.Py_ssize_t][::1],
-    times: cython.const[cython.Py_ssize_t][::1],
+    prior: ConstInts,
+    values: ConstVector,
+    scale: ConstVector,
+    numbers: ConstInts,
+    times: ConstInts,
     n_states: cython.Py_ssize_t,
 ):
     """Return the parameters of all transitions that the prior stores or that were observed, as rows in CSR form."""
@@ -34,9 +44,9 @@ def posterior(
         np.empty(n_prior + n_seen, np.intc),
         np.empty(n_prior + n_seen),
     )
-    starts: index[::1] = indptr
-    states: index[::1] = indices
-    parameters: cython.double[::1] = alpha
+    starts: Places = indptr
+    states: Places = indices
+    parameters: Vector = alpha
     i: cython.Py_ssize_t = 0
     j: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
@@ -68,18 +78,14 @@ def posterior(
     return indptr, indices[:k].copy(), alpha[:k].copy()
 
 
-def with_rest(
-    indptr: cython.const[index][::1],
-    alpha: cython.const[cython.double][::1],
-    rest: cython.const[cython.double][::1],
-):
+def with_rest(indptr: ConstPlaces, alpha: ConstVector, rest: ConstVector):
     """Return the shapes of the gamma variates: the parameters of every row, followed by its rest."""
     pairs = rest.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or indptr[pairs] != alpha.shape[0]:
         raise ValueError("every row has parameters and a rest")
     check_rows(indptr, alpha.shape[0])
     shapes = np.empty(alpha.shape[0] + pairs)
-    out: cython.double[::1] = shapes
+    out: Vector = shapes
     with cython.nogil:
         for pair in range(pairs):
             for e in range(indptr[pair], indptr[pair + 1]):
@@ -92,14 +98,14 @@ def with_rest(
 @cython.nogil
 @cython.exceptval(check=False)
 def _split(
-    indptr: cython.const[index][::1],
-    logs: cython.double[::1],
-    rest: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    logs: Vector,
+    rest: ConstVector,
     floor: cython.double,
     neglected: cython.double,
-    p: cython.double[::1],
-    p_rest: cython.double[::1],
-    ends: cython.double[::1],
+    p: Vector,
+    p_rest: Vector,
+    ends: Vector,
 ) -> cython.double:
     """Compute ``split`` in given arrays; return the expected number of atoms."""
     pairs = rest.shape[0]
@@ -137,13 +143,7 @@ def _split(
     return expected
 
 
-def split(
-    indptr: cython.const[index][::1],
-    logs: cython.double[::1],
-    rest: cython.const[cython.double][::1],
-    floor: cython.double,
-    neglected: cython.double,
-):
+def split(indptr: ConstPlaces, logs: Vector, rest: ConstVector, floor: cython.double, neglected: cython.double):
     """Return probabilities of the stored entries and of the rest, 0 if neglected; overwrites the logarithms.
 
     Also returns where the process of each rest ends, -1 if there is none, and the expected total number of atoms.
@@ -153,9 +153,9 @@ def split(
         raise ValueError("every row has variates for what is stored, and one for the rest")
     check_rows(indptr, indptr[pairs])
     p, p_rest, ends = np.empty(indptr[pairs]), np.empty(pairs), np.empty(pairs)
-    a: cython.double[::1] = p
-    b: cython.double[::1] = p_rest
-    c: cython.double[::1] = ends
+    a: Vector = p
+    b: Vector = p_rest
+    c: Vector = ends
     with cython.nogil:
         expected = _split(indptr, logs, rest, floor, neglected, a, b, c)
     return p, p_rest, ends, expected
@@ -168,17 +168,17 @@ def _place(
     pair: cython.Py_ssize_t,
     k: cython.Py_ssize_t,
     arrival: cython.double,
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    p: cython.const[cython.double][::1],
-    rest: cython.const[cython.double][::1],
-    ends: cython.const[cython.double][::1],
-    pool: cython.double[:, ::1],
-    atoms: cython.Py_ssize_t[:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    p: ConstVector,
+    rest: ConstVector,
+    ends: ConstVector,
+    pool: Matrix,
+    atoms: IntMatrix,
     n_states: cython.Py_ssize_t,
-    starts: index[::1],
-    states: index[::1],
-    data: cython.double[::1],
+    starts: Places,
+    states: Places,
+    data: Vector,
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t, cython.double]:
     """Continue at a pair, with entry k, after an arrival (-1: not begun): copy stored entries, and place the atoms.
 
@@ -220,12 +220,12 @@ def _place(
 @cython.nogil
 @cython.exceptval(check=False)
 def _weigh(
-    atoms: cython.const[cython.Py_ssize_t][:, ::1],
+    atoms: ConstIntMatrix,
     n: cython.Py_ssize_t,
-    remains: cython.const[cython.double][::1],
-    p_rest: cython.const[cython.double][::1],
+    remains: ConstVector,
+    p_rest: ConstVector,
     left: cython.double,
-    data: cython.double[::1],
+    data: Vector,
 ) -> cython.double:
     """Compute the probabilities of n atoms: the decreases of the remaining rest; the last atom takes the remainder."""
     for j in range(n):
@@ -238,12 +238,12 @@ def _weigh(
 
 
 def assemble(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    p: cython.const[cython.double][::1],
-    p_rest: cython.const[cython.double][::1],
-    rest: cython.const[cython.double][::1],
-    ends: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    p: ConstVector,
+    p_rest: ConstVector,
+    rest: ConstVector,
+    ends: ConstVector,
     expected: cython.double,
     n_states: cython.Py_ssize_t,
     rng,
@@ -261,11 +261,11 @@ def assemble(
     room: cython.Py_ssize_t = stored + cython.cast(cython.Py_ssize_t, expected + 4.0 * sqrt(expected)) + 8
     new_indptr, new_indices = np.zeros(pairs + 1, np.intc), np.empty(room, np.intc)
     data, drawn = np.empty(room), np.empty((2, min(room - stored, _POOL)))
-    starts: index[::1] = new_indptr
-    states: index[::1] = new_indices
-    entries: cython.double[::1] = data
-    pool: cython.double[:, ::1] = drawn
-    atoms: cython.Py_ssize_t[:, ::1] = np.empty((2, pool.shape[1]), np.int64)
+    starts: Places = new_indptr
+    states: Places = new_indices
+    entries: Vector = data
+    pool: Matrix = drawn
+    atoms: IntMatrix = np.empty((2, pool.shape[1]), np.int64)
     pair: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     arrival: cython.double = -1.0

@@ -6,6 +6,7 @@ Gamma variates are returned as logarithms: with a shape of 0.001 most of them ar
 import cython
 import numpy as np
 from cython.cimports.libc.math import sqrt
+from cython.cimports.psconrl.kernels._types import ConstVector, IntMatrix, Matrix, Vector
 from cython.cimports.psconrl.kernels.arithmetic.special import exp, log, log1p, log_all
 
 _INF = cython.declare(cython.double, float("inf"))
@@ -29,7 +30,7 @@ _AREA = cython.declare(cython.double, 0.004928673233974655347362)
 def _ziggurat():
     """Return the ends of the layers, (2, 257): x, descending, and the density there."""
     layers = np.empty((2, _LAYERS + 1))
-    x: cython.double[:, ::1] = layers
+    x: Matrix = layers
     x[1, 0] = exp(-0.5 * _TAIL * _TAIL)
     x[0, 0] = _AREA / x[1, 0]
     x[0, 1] = _TAIL
@@ -42,14 +43,14 @@ def _ziggurat():
     return layers
 
 
-_EDGES = cython.declare(cython.double[:, ::1], _ziggurat())
+_EDGES = cython.declare(Matrix, _ziggurat())
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _rare_normal(
-    uniforms: cython.const[cython.double][::1], k: cython.Py_ssize_t, layer: cython.Py_ssize_t, x: cython.double
+    uniforms: ConstVector, k: cython.Py_ssize_t, layer: cython.Py_ssize_t, x: cython.double
 ) -> tuple[cython.double, cython.Py_ssize_t]:
     """Decide about a point of a layer that may not be under the density; 0 if it is not.
 
@@ -74,9 +75,7 @@ def _rare_normal(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _normal(
-    uniforms: cython.const[cython.double][::1], k: cython.Py_ssize_t
-) -> tuple[cython.double, cython.Py_ssize_t]:
+def _normal(uniforms: ConstVector, k: cython.Py_ssize_t) -> tuple[cython.double, cython.Py_ssize_t]:
     """Return a normal variate, and the position of the next uniform; -1 if they are used up."""
     while 0 <= k < uniforms.shape[0]:
         u: cython.double = 512.0 * uniforms[k]  # 8 bits for the layer, one for the sign, 44 for the position
@@ -97,7 +96,7 @@ def _normal(
 @cython.nogil
 @cython.exceptval(check=False)
 def _large(
-    d: cython.double, c: cython.double, uniforms: cython.const[cython.double][::1], k: cython.Py_ssize_t
+    d: cython.double, c: cython.double, uniforms: ConstVector, k: cython.Py_ssize_t
 ) -> tuple[cython.double, cython.Py_ssize_t]:
     """Return a gamma variate of shape 1 or more, d + 1/3, by Marsaglia and Tsang (2000), with c = 1 / sqrt(9 d).
 
@@ -134,7 +133,7 @@ def _small(
     u: cython.double,
     log_rest: cython.double,
     w: cython.double,
-    uniforms: cython.const[cython.double][::1],
+    uniforms: ConstVector,
     k: cython.Py_ssize_t,
 ) -> tuple[cython.double, cython.Py_ssize_t]:
     """Return the logarithm of a gamma variate of shape a below 1, from uniforms u and w, and log(1 - u).
@@ -171,12 +170,7 @@ def _small(
 @cython.nogil
 @cython.exceptval(check=False)
 def _begin(
-    shape: cython.const[cython.double][::1],
-    u: cython.const[cython.double][::1],
-    log_rest: cython.const[cython.double][::1],
-    uniforms: cython.const[cython.double][::1],
-    logs: cython.double[::1],
-    todo: cython.Py_ssize_t[:, ::1],
+    shape: ConstVector, u: ConstVector, log_rest: ConstVector, uniforms: ConstVector, logs: Vector, todo: IntMatrix
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t]:
     """Fill in the entries that are decided at once; note the others, each with the positions of its two uniforms.
 
@@ -217,15 +211,15 @@ def _begin(
 @cython.nogil
 @cython.exceptval(check=False)
 def _finish(
-    shape: cython.const[cython.double][::1],
-    u: cython.const[cython.double][::1],
-    log_rest: cython.const[cython.double][::1],
-    uniforms: cython.const[cython.double][::1],
+    shape: ConstVector,
+    u: ConstVector,
+    log_rest: ConstVector,
+    uniforms: ConstVector,
     k: cython.Py_ssize_t,
-    logs: cython.double[::1],
-    todo: cython.Py_ssize_t[:, ::1],
+    logs: Vector,
+    todo: IntMatrix,
     n: cython.Py_ssize_t,
-    factors: cython.double[::1],
+    factors: Vector,
 ) -> cython.Py_ssize_t:
     """Fill in the n noted entries; return the first that is not done, or -1."""
     large: cython.Py_ssize_t = 0
@@ -264,13 +258,13 @@ def _finish(
 @cython.nogil
 @cython.exceptval(check=False)
 def _log_gamma(
-    shape: cython.const[cython.double][::1],
-    u: cython.const[cython.double][::1],
-    uniforms: cython.const[cython.double][::1],
-    logs: cython.double[::1],
-    rest: cython.double[::1],
-    factors: cython.double[::1],
-    todo: cython.Py_ssize_t[:, ::1],
+    shape: ConstVector,
+    u: ConstVector,
+    uniforms: ConstVector,
+    logs: Vector,
+    rest: Vector,
+    factors: Vector,
+    todo: IntMatrix,
 ) -> cython.Py_ssize_t:
     """Compute logarithms of gamma variates; return the first entry that is not done when the uniforms are used up.
 
@@ -288,7 +282,7 @@ def _log_gamma(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _needs(shape: cython.const[cython.double][::1]) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+def _needs(shape: ConstVector) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
     """Return the number of shapes below 1, and a safe number of further uniforms for all of them."""
     n = shape.shape[0]
     small: cython.Py_ssize_t = 0
@@ -306,7 +300,7 @@ def _needs(shape: cython.const[cython.double][::1]) -> tuple[cython.Py_ssize_t, 
     return small, cython.cast(cython.Py_ssize_t, more + 6.0 * sqrt(more)) + 64
 
 
-def log_gamma_variates(shape: cython.const[cython.double][::1], rng):
+def log_gamma_variates(shape: ConstVector, rng):
     """Return logarithms of gamma variates of these shapes, -inf for shape 0, from a NumPy generator's uniforms.
 
     Shapes below ``_MEDIUM``: by GS, which is fastest there. Others below 1: a variate of shape a + 1, times the root of
@@ -314,13 +308,13 @@ def log_gamma_variates(shape: cython.const[cython.double][::1], rng):
     """
     n = shape.shape[0]
     logs = np.empty(n)
-    out: cython.double[::1] = logs
+    out: Vector = logs
     size: cython.Py_ssize_t = min(n, _BLOCK)
     drawn = np.empty(4 * size + 512)
-    uniforms: cython.double[::1] = drawn
-    rest: cython.double[::1] = np.empty(size)
-    factors: cython.double[::1] = np.empty(size)
-    todo: cython.Py_ssize_t[:, ::1] = np.empty((3, size + 1), np.int64)
+    uniforms: Vector = drawn
+    rest: Vector = np.empty(size)
+    factors: Vector = np.empty(size)
+    todo: IntMatrix = np.empty((3, size + 1), np.int64)
     first: cython.Py_ssize_t = 0
     while first < n:
         end: cython.Py_ssize_t = min(first + size, n)
@@ -340,10 +334,10 @@ def normal_variates(n: cython.Py_ssize_t, rng):
     if n < 0:
         raise ValueError("a number of variates from 0 on is needed")
     variates = np.empty(n)
-    out: cython.double[::1] = variates
+    out: Vector = variates
     done: cython.Py_ssize_t = 0
     while done < n:
-        uniforms: cython.const[cython.double][::1] = rng.random(n - done + (n - done) // 32 + 8)
+        uniforms: ConstVector = rng.random(n - done + (n - done) // 32 + 8)
         k: cython.Py_ssize_t = 0
         with cython.nogil:
             while done < n:

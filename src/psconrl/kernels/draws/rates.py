@@ -11,6 +11,7 @@ and the probability :math:`r_g` that no other event happens.
 import cython
 import numpy as np
 from cython.cimports.libc.math import sqrt
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstMatrix, ConstVector, Matrix, Vector
 from cython.cimports.psconrl.kernels.arithmetic.special import exp, log, log_all
 
 _INF = cython.declare(cython.double, float("inf"))
@@ -27,8 +28,8 @@ def _log_density(
     shape: cython.double,
     exposure: cython.double,
     largest: cython.double,
-    contexts: cython.double[:, ::1],
-    none: cython.double[::1],
+    contexts: Matrix,
+    none: Vector,
 ) -> cython.double:
     """Return the log density of the logarithm of a rate; the rows of contexts are factors, rests and times."""
     if not log_rate < 700.0:
@@ -56,9 +57,9 @@ def _slice(
     shape: cython.double,
     exposure: cython.double,
     largest: cython.double,
-    contexts: cython.double[:, ::1],
-    none: cython.double[::1],
-    uniforms: cython.const[cython.double][::1],
+    contexts: Matrix,
+    none: Vector,
+    uniforms: ConstVector,
 ) -> cython.double:
     """Return the next rate: the slice is found by stepping out, and shrinks to the present rate."""
     here: cython.double = log(rate)
@@ -86,13 +87,13 @@ def _slice(
 
 
 def draw_rates(
-    factors: cython.const[cython.double][:, ::1],
-    idle: cython.const[cython.double][::1],
-    rates: cython.double[::1],
-    of_event: cython.const[cython.Py_ssize_t][::1],
-    shapes: cython.const[cython.double][::1],
-    exposures: cython.const[cython.double][::1],
-    uniforms: cython.const[cython.double][:, ::1],
+    factors: ConstMatrix,
+    idle: ConstVector,
+    rates: Vector,
+    of_event: ConstInts,
+    shapes: ConstVector,
+    exposures: ConstVector,
+    uniforms: ConstMatrix,
 ):
     """Draw all unknown rates once, each given the others; ``rates`` (E,) of the events are changed in place.
 
@@ -103,8 +104,8 @@ def draw_rates(
     G: cython.Py_ssize_t = factors.shape[0]
     E: cython.Py_ssize_t = factors.shape[1]
     K: cython.Py_ssize_t = shapes.shape[0]
-    contexts: cython.double[:, ::1] = np.empty((3, G))
-    none: cython.double[::1] = np.empty(G)
+    contexts: Matrix = np.empty((3, G))
+    none: Vector = np.empty(G)
     k: cython.Py_ssize_t
     g: cython.Py_ssize_t
     e: cython.Py_ssize_t

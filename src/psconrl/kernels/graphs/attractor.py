@@ -7,7 +7,16 @@ Probabilities are summed in the order of the states, so that the choice does not
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, index
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstFlags,
+    ConstInts,
+    ConstMatrix,
+    ConstPlaces,
+    ConstVector,
+    Ints,
+)
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers
 
 from psconrl.kernels.graphs.end_components import pairs_into
 
@@ -19,16 +28,7 @@ class Attractor:
     def __init__(self, n_states: cython.Py_ssize_t):
         self.reached, self.waiting = np.zeros(n_states, np.uint8), np.empty(n_states, np.int64)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def lead(
-        self,
-        available: cython.const[cython.uchar][:, ::1],
-        policy: cython.Py_ssize_t[::1],
-        least: cython.double,
-        keeps: cython.bint,
-    ) -> cython.Py_ssize_t:
+    def lead(self, available, policy, least, keeps):
         """Change the policy until no more states can join; return in how many states it has changed.
 
         ``keeps``: states keep their actions where possible.
@@ -59,10 +59,7 @@ class Attractor:
                 return changed
             self._join(joined)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _candidates(self, S: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def _candidates(self, S):
         """List the states that may join next in ``waiting``; return how many."""
         n: cython.Py_ssize_t = 0
         for s in range(S):
@@ -71,30 +68,18 @@ class Attractor:
                 n += 1
         return n
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _own(self, s: cython.Py_ssize_t, pair: cython.Py_ssize_t) -> cython.double:
+    def _own(self, s, pair):
         """Return the probability that a state steps into the set by its own action."""
         return self._into(pair)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _into(self, pair: cython.Py_ssize_t) -> cython.double:
+    def _into(self, pair):
         """Return the probability that a pair steps into the set."""
         return 0.0
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _take(self, s: cython.Py_ssize_t) -> cython.void:
+    def _take(self, s):
         """Take, for a state, the pair that was asked for last."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _join(self, n: cython.Py_ssize_t) -> cython.void:
+    def _join(self, n):
         """Add the first n of the waiting states to the set."""
         for i in range(n):
             self.reached[self.waiting[i]] = True
@@ -159,10 +144,10 @@ class SparseAttractor(Attractor):
 
 
 def attract_dense(
-    P: cython.const[cython.double][:, ::1],
-    available: cython.const[cython.uchar][:, ::1],
-    inside: cython.const[cython.uchar][::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
+    P: ConstMatrix,
+    available: ConstFlagMatrix,
+    inside: ConstFlags,
+    policy: ConstInts,
     least: cython.double,
     keeps: cython.bint,
 ):
@@ -176,12 +161,12 @@ def attract_dense(
 
 
 def attract_sparse(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    inside: cython.const[cython.uchar][::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    available: ConstFlagMatrix,
+    inside: ConstFlags,
+    policy: ConstInts,
     least: cython.double,
     keeps: cython.bint,
 ):
@@ -205,9 +190,9 @@ def attract_sparse(
 @cython.cfunc
 def _attract(
     grown: Attractor,
-    available: cython.const[cython.uchar][:, ::1],
-    inside: cython.const[cython.uchar][::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
+    available: ConstFlagMatrix,
+    inside: ConstFlags,
+    policy: ConstInts,
     least: cython.double,
     keeps: cython.bint,
 ) -> object:
@@ -216,7 +201,7 @@ def _attract(
         raise ValueError("a set of states (S,) and a policy (S,) are needed")
     check_numbers(policy, A, "there is no such action")
     changed = np.array(policy)
-    new: cython.Py_ssize_t[::1] = changed
+    new: Ints = changed
     with cython.nogil:
         for s in range(S):
             grown.reached[s] = inside[s]

@@ -2,8 +2,17 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlags,
+    ConstInts,
+    ConstPlaces,
+    FlagMatrix,
+    Flags,
+    IntMatrix,
+    Ints,
+)
 from cython.cimports.psconrl.kernels.graphs.graph import label_components
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 
 # Rows of the workspace for components that are free between two searches; see ``graph``.
 _FOUND = cython.declare(cython.Py_ssize_t, 0)
@@ -17,12 +26,7 @@ _ROOM = cython.declare(cython.Py_ssize_t, 8)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _count_into(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    keep: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t[::1],
-) -> cython.Py_ssize_t:
+def _count_into(indptr: ConstPlaces, indices: ConstPlaces, keep: ConstFlags, start: Ints) -> cython.Py_ssize_t:
     """Return the total number of pairs leading to states; ``start`` (S + 2) receives list starts, one ahead."""
     n = start.shape[0] - 2
     for s in range(n + 2):
@@ -39,13 +43,7 @@ def _count_into(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _list_into(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    keep: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t[::1],
-    pairs: cython.Py_ssize_t[::1],
-) -> cython.void:
+def _list_into(indptr: ConstPlaces, indices: ConstPlaces, keep: ConstFlags, start: Ints, pairs: Ints) -> cython.void:
     """Fill in the lists; ``start`` receives the start of each."""
     for p in range(keep.shape[0]):
         if keep[p]:
@@ -55,23 +53,18 @@ def _list_into(
                 start[indices[e] + 1] = k + 1
 
 
-def pairs_into(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    n_states: cython.Py_ssize_t,
-    keep: cython.const[cython.uchar][::1],
-):
+def pairs_into(indptr: ConstPlaces, indices: ConstPlaces, n_states: cython.Py_ssize_t, keep: ConstFlags):
     """Return the kept pairs that may lead to each state, as a list for every state."""
     n_pairs = indptr.shape[0] - 1
     check_graph(indptr, indices, indices.shape[0], n_states)
     if keep.shape[0] != n_pairs:
         raise ValueError("of every pair it must be said whether to keep it")
     first = np.empty(n_states + 2, np.int64)
-    start: cython.Py_ssize_t[::1] = first
+    start: Ints = first
     with cython.nogil:
         count = _count_into(indptr, indices, keep, start)
     sources = np.empty(count, np.int64)
-    pairs: cython.Py_ssize_t[::1] = sources
+    pairs: Ints = sources
     with cython.nogil:
         _list_into(indptr, indices, keep, start, pairs)
     return first[: n_states + 1], sources
@@ -81,15 +74,15 @@ def pairs_into(
 @cython.nogil
 @cython.exceptval(check=False)
 def _drop_leaving(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
-    label: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    members: ConstInts,
+    label: ConstInts,
     base: cython.Py_ssize_t,
-    keep: cython.uchar[::1],
-    live: cython.Py_ssize_t[::1],
-    lost: cython.uchar[::1],
-    dead: cython.Py_ssize_t[::1],
+    keep: Flags,
+    live: Ints,
+    lost: Flags,
+    dead: Ints,
 ) -> cython.Py_ssize_t:
     """Drop the pairs that leave their components; return the number of states without pairs, listed in ``dead``."""
     A = (indptr.shape[0] - 1) // label.shape[0]
@@ -115,15 +108,15 @@ def _drop_leaving(
 @cython.nogil
 @cython.exceptval(check=False)
 def _drop_into(
-    dead: cython.Py_ssize_t[::1],
+    dead: Ints,
     n_dead: cython.Py_ssize_t,
-    before: cython.const[cython.Py_ssize_t][::1],
-    sources: cython.const[cython.Py_ssize_t][::1],
-    label: cython.const[cython.Py_ssize_t][::1],
+    before: ConstInts,
+    sources: ConstInts,
+    label: ConstInts,
     base: cython.Py_ssize_t,
-    keep: cython.uchar[::1],
-    live: cython.Py_ssize_t[::1],
-    lost: cython.uchar[::1],
+    keep: Flags,
+    live: Ints,
+    lost: Flags,
 ) -> cython.void:
     """Drop the pairs that may lead to a state without pairs, until there is none."""
     A = keep.shape[0] // label.shape[0]
@@ -150,11 +143,11 @@ def _split(
     end: cython.Py_ssize_t,
     base: cython.Py_ssize_t,
     count: cython.Py_ssize_t,
-    live: cython.const[cython.Py_ssize_t][::1],
-    lost: cython.const[cython.uchar][::1],
-    label: cython.Py_ssize_t[::1],
-    room: cython.Py_ssize_t[:, ::1],
-    sections: cython.Py_ssize_t[:, ::1],
+    live: ConstInts,
+    lost: ConstFlags,
+    label: Ints,
+    room: IntMatrix,
+    sections: IntMatrix,
     waiting: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Split the components that lost pairs, each remaining part as a section; return the number of waiting sections."""
@@ -184,12 +177,7 @@ def _split(
     return waiting
 
 
-def end_component_pairs(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    n_states: cython.Py_ssize_t,
-    keep: cython.const[cython.uchar][::1],
-):
+def end_component_pairs(indptr: ConstPlaces, indices: ConstPlaces, n_states: cython.Py_ssize_t, keep: ConstFlags):
     """Return the maximal end components of the kept pairs: their number, each state's index or -1, and their pairs.
 
     Pairs that leave their component are dropped, and with them pairs that lead to a state without pairs, until none
@@ -201,17 +189,17 @@ def end_component_pairs(
     check_graph(indptr, indices, indices.shape[0], n_states)
     if keep.shape[0] != n_pairs:
         raise ValueError("of every pair it must be said whether to keep it")
-    room: cython.Py_ssize_t[:, ::1] = np.empty((_ROOM + 2, n_states + 2), np.int64)
+    room: IntMatrix = np.empty((_ROOM + 2, n_states + 2), np.int64)
     before, live = room[_ROOM], room[_ROOM + 1]  # where the pairs leading to a state begin; its remaining pairs
     with cython.nogil:
         into = _count_into(indptr, indices, keep, before)
-    sources: cython.Py_ssize_t[::1] = np.empty(into, np.int64)
+    sources: Ints = np.empty(into, np.int64)
     inside = np.empty(n_pairs, np.bool_)
-    kept: cython.uchar[::1] = inside
-    label: cython.Py_ssize_t[::1] = np.empty(n_states, np.int64)
-    marks: cython.uchar[:, ::1] = np.empty((2, n_states), np.bool_)
+    kept: Flags = inside
+    label: Ints = np.empty(n_states, np.int64)
+    marks: FlagMatrix = np.empty((2, n_states), np.bool_)
     lost, left = marks[0], marks[1]
-    sections: cython.Py_ssize_t[:, ::1] = np.empty((n_states + 1, 2), np.int64)  # of the order, still to be processed
+    sections: IntMatrix = np.empty((n_states + 1, 2), np.int64)  # of the order, still to be processed
     number: cython.Py_ssize_t = 0
     with cython.nogil:
         _list_into(indptr, indices, keep, before, sources)
@@ -238,8 +226,8 @@ def end_component_pairs(
             _drop_into(room[_DEAD], n_dead, before, sources, label, base, kept, live, lost)
             waiting = _split(begin, end, base, number - base, live, lost, label, room, sections, waiting)
     component, numbers = np.empty(n_states, np.int64), np.empty(number, np.int64)
-    of_state: cython.Py_ssize_t[::1] = component
-    names: cython.Py_ssize_t[::1] = numbers
+    of_state: Ints = component
+    names: Ints = numbers
     count: cython.Py_ssize_t = 0
     with cython.nogil:
         for k in range(number):

@@ -6,7 +6,17 @@ A graph is the sparsity pattern of transitions in CSR form: the successors of pa
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, count_above, index, keep_above
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlags,
+    ConstMatrix,
+    ConstPlaces,
+    ConstVector,
+    Flags,
+    IntMatrix,
+    Ints,
+    Places,
+)
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, count_above, keep_above
 
 # Rows of the workspace of the component search: by state, when it was discovered; the states whose component is open;
 # then the path to the current state: by depth, the state, the earliest open state that it leads back to, the position
@@ -24,19 +34,7 @@ _ROOM = cython.declare(cython.Py_ssize_t, 8)
 _EVERY_PAIR = np.empty(0, np.bool_)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def label_components(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    keep: cython.const[cython.uchar][::1],
-    roots: cython.const[cython.Py_ssize_t][::1],
-    label: cython.Py_ssize_t[::1],
-    left: cython.uchar[::1],
-    room: cython.Py_ssize_t[:, ::1],
-    count: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
+def label_components(indptr, indices, keep, roots, label, left, room, count):
     """Number, from ``count`` on, the components of the states that the roots lead to (Tarjan 1972).
 
     Returns the next number. A component is numbered after all those that it leads to. On entry ``label`` is -1 for
@@ -119,7 +117,7 @@ def label_components(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _begin(label: cython.Py_ssize_t[::1], room: cython.Py_ssize_t[:, ::1]) -> cython.void:
+def _begin(label: Ints, room: IntMatrix) -> cython.void:
     """Reset the search: no state is discovered, and all are roots."""
     for s in range(label.shape[0]):
         label[s] = -1
@@ -131,11 +129,7 @@ def _begin(label: cython.Py_ssize_t[::1], room: cython.Py_ssize_t[:, ::1]) -> cy
 @cython.nogil
 @cython.exceptval(check=False)
 def _closed_components(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    label: cython.Py_ssize_t[::1],
-    left: cython.uchar[::1],
-    room: cython.Py_ssize_t[:, ::1],
+    indptr: ConstPlaces, indices: ConstPlaces, label: Ints, left: Flags, room: IntMatrix
 ) -> cython.Py_ssize_t:
     """Number the closed components by their first states, and all other states -1; return the number of components."""
     n = label.shape[0]
@@ -157,17 +151,7 @@ def _closed_components(
     return count
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def closed_classes(
-    P: cython.const[cython.double][:, ::1],
-    least: cython.double,
-    label: cython.Py_ssize_t[::1],
-    edges: index[::1],
-    left: cython.uchar[::1],
-    room: cython.Py_ssize_t[:, ::1],
-) -> cython.Py_ssize_t:
+def closed_classes(P, least, label, edges, left, room):
     """Compute ``closed_classes_of_dense`` in given arrays; see ``graph.pxd``."""
     n = P.shape[0]
     k: cython.Py_ssize_t = 0
@@ -181,7 +165,7 @@ def closed_classes(
     return _closed_components(edges[: n + 1], edges[n + 1 :], label, left, room)
 
 
-def closed_classes_of_dense(P: cython.const[cython.double][:, ::1], least: cython.double):
+def closed_classes_of_dense(P: ConstMatrix, least: cython.double):
     """Return the closed components of a dense chain (S, S) without moves of probability at most ``least``.
 
     Returns their number, and the index of every state's component, or -1. They are numbered by their first states.
@@ -193,47 +177,37 @@ def closed_classes_of_dense(P: cython.const[cython.double][:, ::1], least: cytho
         raise ValueError("a dense matrix of fewer than 2**31 entries is needed")
     labels, rooms = np.empty(n, np.int64), np.empty((_ROOM, n), np.int64)
     moves, leads = np.empty(n * n + n + 1, np.intc), np.empty(n, np.bool_)
-    label: cython.Py_ssize_t[::1] = labels
-    room: cython.Py_ssize_t[:, ::1] = rooms
-    edges: index[::1] = moves
-    left: cython.uchar[::1] = leads
+    label: Ints = labels
+    room: IntMatrix = rooms
+    edges: Places = moves
+    left: Flags = leads
     with cython.nogil:
         count = closed_classes(P, least, label, edges, left, room)
     return count, labels
 
 
-def closed_classes_of_sparse(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    least: cython.double,
-):
+def closed_classes_of_sparse(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, least: cython.double):
     """Return the closed components of a chain in CSR form; see ``closed_classes_of_dense``."""
     n, entries = indptr.shape[0] - 1, min(indices.shape[0], data.shape[0])
     check_graph(indptr, indices, entries, n)
     labels, rooms, leads = np.empty(n, np.int64), np.empty((_ROOM, n), np.int64), np.empty(n, np.bool_)
-    label: cython.Py_ssize_t[::1] = labels
-    room: cython.Py_ssize_t[:, ::1] = rooms
-    left: cython.uchar[::1] = leads
+    label: Ints = labels
+    room: IntMatrix = rooms
+    left: Flags = leads
     possible = count_above(data, entries, least)
     if possible == entries:
         with cython.nogil:
             count = _closed_components(indptr, indices, label, left, room)
         return count, labels
-    starts: index[::1] = np.empty(n + 1, np.intc)
-    successors: index[::1] = np.empty(possible, np.intc)
+    starts: Places = np.empty(n + 1, np.intc)
+    successors: Places = np.empty(possible, np.intc)
     with cython.nogil:
         keep_above(indptr, indices, data, least, starts, successors)
         count = _closed_components(starts, successors, label, left, room)
     return count, labels
 
 
-def strong_components(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    n_states: cython.Py_ssize_t,
-    keep: cython.const[cython.uchar][::1] = None,
-):
+def strong_components(indptr: ConstPlaces, indices: ConstPlaces, n_states: cython.Py_ssize_t, keep: ConstFlags = None):
     """Return the number of strongly connected components (Tarjan 1972) of the kept pairs, and every state's index.
 
     A component is numbered after all those that it leads to. O(pairs + edges), without recursion.
@@ -246,9 +220,9 @@ def strong_components(
         raise ValueError("of every pair it must be said whether to keep it")
     labels, rooms = np.empty(n_states, np.int64), np.empty((_ROOM, n_states), np.int64)
     leads = np.empty(n_states, np.bool_)
-    label: cython.Py_ssize_t[::1] = labels
-    room: cython.Py_ssize_t[:, ::1] = rooms
-    left: cython.uchar[::1] = leads
+    label: Ints = labels
+    room: IntMatrix = rooms
+    left: Flags = leads
     with cython.nogil:
         _begin(label, room)
         count = label_components(indptr, indices, keep, room[_ALL], label, left, room, 0)

@@ -6,12 +6,20 @@ those of node k are ``first[k] .. first[k + 1] - 1``.
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstInts,
+    ConstPlaces,
+    ConstVector,
+    Ints,
+    Places,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.graphs.successors import (
     check_graph,
     check_matrix,
     check_numbers,
     check_starts,
-    index,
 )
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -20,11 +28,11 @@ _NONE = cython.declare(cython.Py_ssize_t, -2)  # neither a move nor staying is p
 
 
 def moves_away(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    pairs: cython.const[cython.Py_ssize_t][::1],
-    node: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    pairs: ConstInts,
+    node: ConstInts,
     n_actions: cython.Py_ssize_t,
 ):
     """Return where pairs lead, node by node, without the node that they leave; every row sums to one."""
@@ -41,10 +49,10 @@ def moves_away(
     if most >= 2**31:
         raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.zeros(n + 1, np.intc), np.empty(most, np.intc), np.empty(most)
-    start: index[::1] = starts
-    to: index[::1] = columns
-    share: cython.double[::1] = values
-    at: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)  # position of a node in the current row
+    start: Places = starts
+    to: Places = columns
+    share: Vector = values
+    at: Ints = np.full(S, -1, np.int64)  # position of a node in the current row
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         for i in range(n):
@@ -67,11 +75,11 @@ def moves_away(
 
 
 def inside_rows(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    states: cython.const[cython.Py_ssize_t][::1],
-    available: cython.const[cython.uchar][:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    states: ConstInts,
+    available: ConstFlagMatrix,
     n_states: cython.Py_ssize_t,
 ):
     """Return the rows of a component (n states, A actions) in CSR form; those of pairs that leave it are empty."""
@@ -80,7 +88,7 @@ def inside_rows(
         raise ValueError("states of the component and pairs of the model are needed")
     check_graph(indptr, indices, data.shape[0], n_states)
     check_numbers(states, n_states, "there is no such state")
-    place: cython.Py_ssize_t[::1] = np.full(n_states, -1, np.int64)
+    place: Ints = np.full(n_states, -1, np.int64)
     most: cython.Py_ssize_t = 0
     for i in range(n):
         s: cython.Py_ssize_t = states[i]
@@ -89,9 +97,9 @@ def inside_rows(
     if most >= 2**31:
         raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.zeros(n * A + 1, np.intc), np.empty(most, np.intc), np.empty(most)
-    start: index[::1] = starts
-    to: index[::1] = columns
-    probability: cython.double[::1] = values
+    start: Places = starts
+    to: Places = columns
+    probability: Vector = values
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         for i in range(n):
@@ -112,11 +120,7 @@ def inside_rows(
 @cython.nogil
 @cython.exceptval(check=False)
 def _worth(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    move: cython.Py_ssize_t,
-    x: cython.const[cython.double][::1],
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, move: cython.Py_ssize_t, x: ConstVector
 ) -> cython.double:
     """Return the mean value of a move, from the values of the nodes."""
     total: cython.double = 0.0
@@ -126,12 +130,12 @@ def _worth(
 
 
 def swept(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    first: cython.const[cython.Py_ssize_t][::1],
-    backwards: cython.const[cython.Py_ssize_t][::1],
-    stay: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    first: ConstInts,
+    backwards: ConstInts,
+    stay: ConstVector,
     per_move: cython.double,
     sweeps: cython.Py_ssize_t,
 ):
@@ -143,8 +147,8 @@ def swept(
     _check_nodes(n, first, indptr, indices, data)
     check_numbers(backwards, n, "there is no such node")
     choices, values = np.full(n, -2, np.int64), np.empty(n)
-    choice: cython.Py_ssize_t[::1] = choices
-    x: cython.double[::1] = values
+    choice: Ints = choices
+    x: Vector = values
     with cython.nogil:
         for s in range(n):
             x[s] = stay[s] if stay[s] < _INFINITE else 0.0
@@ -169,15 +173,15 @@ def swept(
 
 
 def improved(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    first: cython.const[cython.Py_ssize_t][::1],
-    stay: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    first: ConstInts,
+    stay: ConstVector,
     per_move: cython.double,
     tolerance: cython.double,
-    x: cython.const[cython.double][::1],
-    choice: cython.Py_ssize_t[::1],
+    x: ConstVector,
+    choice: Ints,
 ):
     """Change, in place, every choice (N,) that improves its value x (N,) by more than the tolerance; count them."""
     n = x.shape[0]
@@ -203,13 +207,7 @@ def improved(
 
 
 @cython.cfunc
-def _check_nodes(
-    n: cython.Py_ssize_t,
-    first: cython.const[cython.Py_ssize_t][::1],
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-):
+def _check_nodes(n: cython.Py_ssize_t, first: ConstInts, indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector):
     """Raise a ValueError unless every one of n nodes has its moves, and every move a node, and leads to nodes."""
     if first.shape[0] != n + 1 or first[n] != indptr.shape[0] - 1:
         raise ValueError("the moves of every node are needed")
@@ -217,13 +215,7 @@ def _check_nodes(
     check_matrix(indptr, indices, data.shape[0], n)
 
 
-def largest_fall(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    source: cython.const[cython.Py_ssize_t][::1],
-    x: cython.const[cython.double][::1],
-):
+def largest_fall(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, source: ConstInts, x: ConstVector):
     """Return the largest mean decrease of values x (N,) by a move, rounding included; not negative.
 
     Sums of n differences have an error of at most n + 2 roundings of the largest of them.

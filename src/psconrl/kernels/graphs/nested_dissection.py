@@ -6,17 +6,18 @@ all these lists; positions are those of states in the order of elimination.
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, check_starts, index
+from cython.cimports.psconrl.kernels._types import ConstFlags, ConstInts, ConstPlaces, Flags, IntMatrix, Ints, Places
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, check_starts
 
 _LEAF = cython.declare(cython.Py_ssize_t, 24)  # parts of this many states are not cut again
 
 
-def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::1], n_states: cython.Py_ssize_t):
+def neighbours(indptr: ConstPlaces, indices: ConstPlaces, n_states: cython.Py_ssize_t):
     """Return the neighbours of each state in either direction, except itself: a symmetric graph, no repetitions."""
     n, pairs = n_states, indptr.shape[0] - 1
     check_graph(indptr, indices, indices.shape[0], n)
     A = pairs // n if n else 0
-    every: cython.Py_ssize_t[::1] = np.zeros(n + 2, np.int64)  # counted two places ahead, see ``csr.sort_by_columns``
+    every: Ints = np.zeros(n + 2, np.int64)  # counted two places ahead, see ``csr.sort_by_columns``
     with cython.nogil:
         for s in range(n):
             for e in range(indptr[s * A], indptr[(s + 1) * A]):
@@ -27,10 +28,10 @@ def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::
             every[s + 1] += every[s]
     if every[n + 1] >= 2**31:
         raise ValueError("a graph of fewer than 2**31 edges, counted from both ends, is needed")
-    full: index[::1] = np.empty(every[n + 1], np.intc)
-    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)
+    full: Places = np.empty(every[n + 1], np.intc)
+    seen: Ints = np.full(n, -1, np.int64)
     first = np.zeros(n + 1, np.intc)
-    starts: index[::1] = first
+    starts: Places = first
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         for s in range(n):
@@ -57,13 +58,13 @@ def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::
 @cython.nogil
 @cython.exceptval(check=False)
 def _levels(
-    first: cython.const[index][::1],
-    near: cython.const[index][::1],
-    inside: cython.const[cython.Py_ssize_t][::1],
+    first: ConstPlaces,
+    near: ConstPlaces,
+    inside: ConstInts,
     part: cython.Py_ssize_t,
     root: cython.Py_ssize_t,
-    level: cython.Py_ssize_t[::1],
-    queue: cython.Py_ssize_t[::1],
+    level: Ints,
+    queue: Ints,
 ) -> cython.Py_ssize_t:
     """Run a breadth-first search in one part; return the number of states found. The last in the queue is farthest."""
     level[root] = 0
@@ -97,13 +98,7 @@ def _side(level: cython.Py_ssize_t, cut: cython.Py_ssize_t) -> cython.Py_ssize_t
 @cython.nogil
 @cython.exceptval(check=False)
 def _dissect(
-    first: cython.const[index][::1],
-    near: cython.const[index][::1],
-    nodes: cython.Py_ssize_t[::1],
-    inside: cython.Py_ssize_t[::1],
-    level: cython.Py_ssize_t[::1],
-    queue: cython.Py_ssize_t[::1],
-    stack: cython.Py_ssize_t[:, ::1],
+    first: ConstPlaces, near: ConstPlaces, nodes: Ints, inside: Ints, level: Ints, queue: Ints, stack: IntMatrix
 ) -> cython.void:
     """Order all nodes; ``inside`` is the part that a state belongs to, zero on entry."""
     stack[0, 0] = 0
@@ -150,27 +145,22 @@ def _dissect(
         size += 2
 
 
-def dissected(first: cython.const[index][::1], near: cython.const[index][::1]):
+def dissected(first: ConstPlaces, near: ConstPlaces):
     """Return all states of a symmetric graph, separators after the states that they separate."""
     n = first.shape[0] - 1
     check_graph(first, near, near.shape[0], n)
     state = np.arange(n, dtype=np.int64)
-    nodes: cython.Py_ssize_t[::1] = state
-    inside: cython.Py_ssize_t[::1] = np.zeros(n, np.int64)
-    level: cython.Py_ssize_t[::1] = np.empty(n, np.int64)
-    queue: cython.Py_ssize_t[::1] = np.empty(n, np.int64)
-    stack: cython.Py_ssize_t[:, ::1] = np.empty((2 * n + 2, 2), np.int64)
+    nodes: Ints = state
+    inside: Ints = np.zeros(n, np.int64)
+    level: Ints = np.empty(n, np.int64)
+    queue: Ints = np.empty(n, np.int64)
+    stack: IntMatrix = np.empty((2 * n + 2, 2), np.int64)
     with cython.nogil:
         _dissect(first, near, nodes, inside, level, queue, stack)
     return state
 
 
-def outward(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    root: cython.Py_ssize_t,
-    skipped: cython.const[cython.uchar][::1],
-):
+def outward(indptr: ConstPlaces, indices: ConstPlaces, root: cython.Py_ssize_t, skipped: ConstFlags):
     """Return all states of a graph of pairs, the farthest from the root first; states to skip on the way come last.
 
     The distance is the least number of steps from the root. States that it does not reach come first.
@@ -181,8 +171,8 @@ def outward(
         raise ValueError("there is no such state")
     A = (indptr.shape[0] - 1) // n
     state = np.empty(n, np.int64)
-    nodes: cython.Py_ssize_t[::1] = state
-    seen: cython.uchar[::1] = np.array(skipped)
+    nodes: Ints = state
+    seen: Flags = np.array(skipped)
     end: cython.Py_ssize_t = n
     s: cython.Py_ssize_t
     t: cython.Py_ssize_t
@@ -212,12 +202,7 @@ def outward(
 
 
 @cython.cfunc
-def _check_order(
-    first: cython.const[index][::1],
-    near: cython.const[index][::1],
-    state: cython.const[cython.Py_ssize_t][::1],
-    position: cython.const[cython.Py_ssize_t][::1],
-):
+def _check_order(first: ConstPlaces, near: ConstPlaces, state: ConstInts, position: ConstInts):
     """Raise a ValueError unless this is a graph with one state per position and one position per state."""
     n = state.shape[0]
     if first.shape[0] != n + 1 or position.shape[0] != n:
@@ -227,20 +212,15 @@ def _check_order(
     check_numbers(position, n, "there is no such position")
 
 
-def tree(
-    first: cython.const[index][::1],
-    near: cython.const[index][::1],
-    state: cython.const[cython.Py_ssize_t][::1],
-    position: cython.const[cython.Py_ssize_t][::1],
-):
+def tree(first: ConstPlaces, near: ConstPlaces, state: ConstInts, position: ConstInts):
     """Return the elimination tree by positions, the entries of each row before and after the diagonal, and the work."""
     n = state.shape[0]
     _check_order(first, near, state, position)
     parents, rows, columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    parent: cython.Py_ssize_t[::1] = parents
-    before: cython.Py_ssize_t[::1] = rows
-    after: cython.Py_ssize_t[::1] = columns
-    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)  # initially the oldest known ancestor
+    parent: Ints = parents
+    before: Ints = rows
+    after: Ints = columns
+    seen: Ints = np.full(n, -1, np.int64)  # initially the oldest known ancestor
     work: cython.double = 0.0
     k: cython.Py_ssize_t
     with cython.nogil:
@@ -270,13 +250,13 @@ def tree(
 
 
 def filled(
-    first: cython.const[index][::1],
-    near: cython.const[index][::1],
-    state: cython.const[cython.Py_ssize_t][::1],
-    position: cython.const[cython.Py_ssize_t][::1],
-    parent: cython.const[cython.Py_ssize_t][::1],
-    lower: cython.const[cython.Py_ssize_t][::1],
-    upper: cython.const[cython.Py_ssize_t][::1],
+    first: ConstPlaces,
+    near: ConstPlaces,
+    state: ConstInts,
+    position: ConstInts,
+    parent: ConstInts,
+    lower: ConstInts,
+    upper: ConstInts,
 ):
     """Compute the positions of all rows' entries before and after the diagonal, ascending, from the row starts."""
     n = state.shape[0]
@@ -288,8 +268,8 @@ def filled(
     befores, afters = np.empty(lower[n], np.uint32), np.empty(upper[n], np.uint32)
     before: cython.uint[::1] = befores
     after: cython.uint[::1] = afters
-    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)
-    at: cython.Py_ssize_t[::1] = np.array(upper)
+    seen: Ints = np.full(n, -1, np.int64)
+    at: Ints = np.array(upper)
     fits: cython.bint = True
     k: cython.Py_ssize_t
     with cython.nogil:

@@ -6,15 +6,23 @@ A graph has CSR form: the successors of pair ``s * A + a`` are
 
 import cython
 import numpy as np
-
-if not cython.compiled:
-    index = cython.int
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlags,
+    ConstInts,
+    ConstMatrix,
+    ConstPlaces,
+    ConstVector,
+    Flags,
+    IntMatrix,
+    Ints,
+    Places,
+)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _rise(starts: cython.const[index][::1], first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.bint:
+def _rise(starts: ConstPlaces, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.bint:
     """Return whether the row starts from the first to the last are non-decreasing."""
     down: cython.Py_ssize_t = 0
     for i in range(first, last):
@@ -26,7 +34,7 @@ def _rise(starts: cython.const[index][::1], first: cython.Py_ssize_t, last: cyth
 @cython.nogil
 @cython.exceptval(check=False)
 def _within(
-    indices: cython.const[index][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t, bound: cython.Py_ssize_t
+    indices: ConstPlaces, begin: cython.Py_ssize_t, end: cython.Py_ssize_t, bound: cython.Py_ssize_t
 ) -> cython.bint:
     """Return whether the indices in a range of entries are at least 0 and below the bound; the loop is branch-free."""
     signs: cython.Py_ssize_t = 0
@@ -36,23 +44,14 @@ def _within(
     return signs >= 0
 
 
-@cython.cfunc
-def check_rows(indptr: cython.const[index][::1], entries: cython.Py_ssize_t):
+def check_rows(indptr, entries):
     """Raise unless these are the row starts of a matrix of at most ``entries`` entries."""
     n = indptr.shape[0] - 1
     if n < 0 or indptr[0] != 0 or indptr[n] > entries or not _rise(indptr, 0, n):
         raise ValueError("the row starts of a matrix must begin at 0, not descend and not lead out of its entries")
 
 
-@cython.cfunc
-def check_some_rows(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    entries: cython.Py_ssize_t,
-    first: cython.Py_ssize_t,
-    last: cython.Py_ssize_t,
-    n_columns: cython.Py_ssize_t,
-):
+def check_some_rows(indptr, indices, entries, first, last, n_columns):
     """Raise unless these rows of a matrix are valid row starts, with columns below ``n_columns``."""
     if indptr[first] < 0 or indptr[last] > min(entries, indices.shape[0]) or not _rise(indptr, first, last):
         raise ValueError("the row starts of a matrix must begin at 0, not descend and not lead out of its entries")
@@ -60,26 +59,14 @@ def check_some_rows(
         raise ValueError("a matrix has no such column")
 
 
-@cython.cfunc
-def check_matrix(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    entries: cython.Py_ssize_t,
-    n_columns: cython.Py_ssize_t,
-):
+def check_matrix(indptr, indices, entries, n_columns):
     """Raise unless this is a matrix of ``n_columns`` columns and at most ``entries`` entries."""
     check_rows(indptr, min(entries, indices.shape[0]))
     if not _within(indices, 0, indptr[indptr.shape[0] - 1], n_columns):
         raise ValueError("a matrix has no such column")
 
 
-@cython.cfunc
-def check_graph(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    entries: cython.Py_ssize_t,
-    n_states: cython.Py_ssize_t,
-):
+def check_graph(indptr, indices, entries, n_states):
     """Raise unless these are the successors of S * A pairs, at most ``entries``, among ``n_states`` states."""
     pairs = indptr.shape[0] - 1
     if pairs < 0 or n_states < 0 or (pairs % n_states if n_states else pairs):
@@ -89,16 +76,14 @@ def check_graph(
         raise ValueError("a successor is not one of the states")
 
 
-@cython.cfunc
-def check_numbers(numbers: cython.const[cython.Py_ssize_t][::1], bound: cython.Py_ssize_t, otherwise: str):
+def check_numbers(numbers, bound, otherwise):
     """Raise with this message unless all numbers are at least 0 and below the bound."""
     for i in range(numbers.shape[0]):
         if not 0 <= numbers[i] < bound:
             raise ValueError(otherwise)
 
 
-@cython.cfunc
-def check_starts(start: cython.const[cython.Py_ssize_t][::1], entries: cython.Py_ssize_t):
+def check_starts(start, entries):
     """Raise unless these are the starts of consecutive lists of at most ``entries`` entries."""
     n = start.shape[0] - 1
     fits: cython.bint = n >= 0 and start[0] == 0 and start[n] <= entries
@@ -108,33 +93,19 @@ def check_starts(start: cython.const[cython.Py_ssize_t][::1], entries: cython.Py
         raise ValueError("lists must begin one after the other, and not lead out of their entries")
 
 
-@cython.cfunc
-def check_lists(
-    start: cython.const[cython.Py_ssize_t][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
-    bound: cython.Py_ssize_t,
-):
+def check_lists(start, members, bound):
     """Raise unless the members of list k, from ``start[k]`` to ``start[k + 1]``, are at least 0 and below the bound."""
     check_starts(start, members.shape[0])
     check_numbers(members[: start[start.shape[0] - 1]], bound, "there is no such member")
 
 
-@cython.cfunc
-def check_closed(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    keep: cython.const[cython.uchar][::1],
-    start: cython.const[cython.Py_ssize_t][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
-    n_states: cython.Py_ssize_t,
-):
+def check_closed(indptr, indices, data, keep, start, members, n_states):
     """Raise unless every class has members, and none of their kept pairs (all, if none are given) leaves it.
 
     The graph and the lists of members are already checked.
     """
     A = (indptr.shape[0] - 1) // max(n_states, 1)
-    label: cython.Py_ssize_t[::1] = np.full(n_states, -1, np.int64)
+    label: Ints = np.full(n_states, -1, np.int64)
     fits: cython.bint = True
     for k in range(start.shape[0] - 1):
         fits &= start[k] < start[k + 1]
@@ -150,12 +121,7 @@ def check_closed(
         raise ValueError("a class has no members, or leads out of itself")
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def count_above(
-    values: cython.const[cython.double][::1], n: cython.Py_ssize_t, least: cython.double
-) -> cython.Py_ssize_t:
+def count_above(values, n, least):
     """Return how many of the first n values exceed the least."""
     count: cython.Py_ssize_t = 0
     for e in range(n):
@@ -163,17 +129,7 @@ def count_above(
     return count
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def keep_above(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    least: cython.double,
-    starts: index[::1],
-    successors: index[::1],
-) -> cython.void:
+def keep_above(indptr, indices, data, least, starts, successors):
     """Copy a graph without the entries that do not exceed the least."""
     k: cython.Py_ssize_t = 0
     starts[0] = 0
@@ -186,11 +142,7 @@ def keep_above(
 
 
 def support_of_sparse(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    n_states: cython.Py_ssize_t,
-    least: cython.double,
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, n_states: cython.Py_ssize_t, least: cython.double
 ):
     """Return the graph (indptr, indices) of the entries above ``least`` of a CSR matrix: its own arrays, if all are."""
     n, entries = indptr.shape[0] - 1, min(indices.shape[0], data.shape[0])
@@ -199,21 +151,21 @@ def support_of_sparse(
     if possible == entries:
         return np.asarray(indptr), np.asarray(indices)
     first, kept = np.empty(n + 1, np.intc), np.empty(possible, np.intc)
-    starts: index[::1] = first
-    successors: index[::1] = kept
+    starts: Places = first
+    successors: Places = kept
     with cython.nogil:
         keep_above(indptr, indices, data, least, starts, successors)
     return first, kept
 
 
-def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.double):
+def support_of_dense(P: ConstMatrix, least: cython.double):
     """Return the graph (indptr, indices) of the entries above ``least`` of a dense matrix."""
     n, S = P.shape[0], P.shape[1]
     if n * S >= 2**31:
         raise ValueError("a dense matrix of fewer than 2**31 entries is needed")
     first, every = np.empty(n + 1, np.intc), np.empty(n * S, np.intc)
-    starts: index[::1] = first
-    successors: index[::1] = every
+    starts: Places = first
+    successors: Places = every
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         starts[0] = 0
@@ -226,12 +178,7 @@ def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.doubl
     return first, every[:k].copy()
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def group(
-    label: cython.const[cython.Py_ssize_t][::1], start: cython.Py_ssize_t[::1], members: cython.Py_ssize_t[::1]
-) -> cython.void:
+def group(label, start, members):
     """Compute ``grouped`` in given arrays; see ``successors.pxd``."""
     count = start.shape[0] - 2
     for k in range(count + 2):
@@ -249,29 +196,27 @@ def group(
             start[j] += 1
 
 
-def grouped(label: cython.const[cython.Py_ssize_t][::1], count: cython.Py_ssize_t):
+def grouped(label: ConstInts, count: cython.Py_ssize_t):
     """Return the starts of the groups, (count + 1,), and their members, in order; a label of -1 is no group."""
     for s in range(label.shape[0]):
         if label[s] >= count:
             raise ValueError("there is no such group")
     first, by_group = np.empty(count + 2, np.int64), np.empty(label.shape[0], np.int64)
-    start: cython.Py_ssize_t[::1] = first
-    members: cython.Py_ssize_t[::1] = by_group
+    start: Ints = first
+    members: Ints = by_group
     group(label, start, members)
     return first[: count + 1], by_group[: start[count]]
 
 
-def reached(
-    indptr: cython.const[index][::1], indices: cython.const[index][::1], start: cython.const[cython.uchar][::1]
-):
+def reached(indptr: ConstPlaces, indices: ConstPlaces, start: ConstFlags):
     """Return the states on some path from the start, including the start."""
     n = start.shape[0]
     pairs = indptr.shape[0] - 1
     check_graph(indptr, indices, indices.shape[0], n)
     A = pairs // n if n else 0
     met = np.empty(n, np.bool_)
-    seen: cython.uchar[::1] = met
-    stack: cython.Py_ssize_t[::1] = np.empty(n, np.int64)
+    seen: Flags = met
+    stack: Ints = np.empty(n, np.int64)
     with cython.nogil:
         size: cython.Py_ssize_t = 0
         for s in range(n):
@@ -294,13 +239,7 @@ def reached(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _all_met(
-    P: cython.const[cython.double][:, ::1],
-    A: cython.Py_ssize_t,
-    forward: cython.bint,
-    waiting: cython.Py_ssize_t[::1],
-    rest: cython.Py_ssize_t[::1],
-) -> cython.bint:
+def _all_met(P: ConstMatrix, A: cython.Py_ssize_t, forward: cython.bint, waiting: Ints, rest: Ints) -> cython.bint:
     """Return whether state 0 leads to all others, or, backward, all others lead there."""
     n = P.shape[1]
     for j in range(1, n):
@@ -329,13 +268,13 @@ def _all_met(
     return left == 0
 
 
-def all_communicate(P: cython.const[cython.double][:, ::1], n_actions: cython.Py_ssize_t):
+def all_communicate(P: ConstMatrix, n_actions: cython.Py_ssize_t):
     """Return whether every state can reach every other under some policy; dense P (S*A, S), at most O(S^2 A)."""
     n = P.shape[1]
     if n_actions < 1 or P.shape[0] != n * n_actions:
         raise ValueError("transitions (S*A, S) are needed")
     room = np.empty((2, n), np.int64)
-    work: cython.Py_ssize_t[:, ::1] = room
+    work: IntMatrix = room
     with cython.nogil:
         answer: cython.bint = _all_met(P, n_actions, True, work[0], work[1]) and _all_met(
             P, n_actions, False, work[0], work[1]

@@ -5,12 +5,11 @@ A level is a chain without its diagonal: transition rates in CSR form, and their
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, check_rows, index
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstPlaces, ConstVector, Ints, Places, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, check_rows
 
 
-def moves_of(
-    indptr: cython.const[index][::1], indices: cython.const[index][::1], data: cython.const[cython.double][::1]
-):
+def moves_of(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector):
     """Return the transitions of a chain to other states, and the probability of leaving each state."""
     n, entries = indptr.shape[0] - 1, indices.shape[0]
     check_graph(indptr, indices, data.shape[0], n)
@@ -20,10 +19,10 @@ def moves_of(
         np.empty(entries),
         np.zeros(n),
     )
-    to_starts: index[::1] = starts
-    to_columns: index[::1] = columns
-    to_values: cython.double[::1] = values
-    leaving: cython.double[::1] = sums
+    to_starts: Places = starts
+    to_columns: Places = columns
+    to_values: Vector = values
+    leaving: Vector = sums
     s: cython.Py_ssize_t
     e: cython.Py_ssize_t
     k: cython.Py_ssize_t = 0
@@ -39,17 +38,13 @@ def moves_of(
     return starts, columns[:k].copy(), values[:k].copy(), sums
 
 
-def scaled(
-    indptr: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    mass: cython.const[cython.double][::1],
-):
+def scaled(indptr: ConstPlaces, data: ConstVector, mass: ConstVector):
     """Return every row multiplied by the mass of its state."""
     if indptr.shape[0] != mass.shape[0] + 1:
         raise ValueError("moves of as many states as there are masses are needed")
     check_rows(indptr, data.shape[0])
     result = np.empty(data.shape[0])
-    out: cython.double[::1] = result
+    out: Vector = result
     with cython.nogil:
         for s in range(mass.shape[0]):
             for e in range(indptr[s], indptr[s + 1]):
@@ -61,15 +56,15 @@ def scaled(
 @cython.nogil
 @cython.exceptval(check=False)
 def _pair(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    flow: cython.const[cython.double][::1],
-    t_indptr: cython.const[index][::1],
-    t_indices: cython.const[index][::1],
-    t_flow: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    flow: ConstVector,
+    t_indptr: ConstPlaces,
+    t_indices: ConstPlaces,
+    t_flow: ConstVector,
     strong: cython.double,
-    tie: cython.double[::1],
-    pair: cython.Py_ssize_t[::1],
+    tie: Vector,
+    pair: Ints,
 ) -> cython.void:
     """Compute ``pairs_of``, with -1 in every entry of ``pair`` and zeros in ``tie`` on entry."""
     s: cython.Py_ssize_t
@@ -109,12 +104,12 @@ def _pair(
 
 
 def pairs_of(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    flow: cython.const[cython.double][::1],
-    t_indptr: cython.const[index][::1],
-    t_indices: cython.const[index][::1],
-    t_flow: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    flow: ConstVector,
+    t_indptr: ConstPlaces,
+    t_indices: ConstPlaces,
+    t_flow: ConstVector,
     strong: cython.double,
 ):
     """Pair every state with the free state of largest mutual flow; return the index of the pair, (n,).
@@ -127,8 +122,8 @@ def pairs_of(
     check_graph(indptr, indices, flow.shape[0], n)
     check_graph(t_indptr, t_indices, t_flow.shape[0], n)
     pairs = np.full(n, -1, np.int64)
-    pair: cython.Py_ssize_t[::1] = pairs
-    tie: cython.double[::1] = np.zeros(n)
+    pair: Ints = pairs
+    tie: Vector = np.zeros(n)
     with cython.nogil:
         _pair(indptr, indices, flow, t_indptr, t_indices, t_flow, strong, tie, pair)
     return pairs
@@ -137,9 +132,7 @@ def pairs_of(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _sort_members(
-    group: cython.const[cython.Py_ssize_t][::1], first: cython.Py_ssize_t[::1], member: cython.Py_ssize_t[::1]
-) -> cython.void:
+def _sort_members(group: ConstInts, first: Ints, member: Ints) -> cython.void:
     """List the members of every group, group by group; ``first`` (groups + 2) receives the start of each."""
     s: cython.Py_ssize_t
     a: cython.Py_ssize_t
@@ -157,16 +150,16 @@ def _sort_members(
 @cython.nogil
 @cython.exceptval(check=False)
 def _gather(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    flow: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    first: cython.const[cython.Py_ssize_t][::1],
-    member: cython.const[cython.Py_ssize_t][::1],
-    place: cython.Py_ssize_t[::1],
-    starts: index[::1],
-    columns: index[::1],
-    values: cython.double[::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    flow: ConstVector,
+    group: ConstInts,
+    first: ConstInts,
+    member: ConstInts,
+    place: Ints,
+    starts: Places,
+    columns: Places,
+    values: Vector,
 ) -> cython.void:
     """Compute ``gathered``, with -1 in every ``place`` on entry."""
     a: cython.Py_ssize_t
@@ -193,26 +186,20 @@ def _gather(
         starts[a + 1] = q
 
 
-def gathered(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    flow: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    k: cython.Py_ssize_t,
-):
+def gathered(indptr: ConstPlaces, indices: ConstPlaces, flow: ConstVector, group: ConstInts, k: cython.Py_ssize_t):
     """Return the flow between k groups."""
     entries = indices.shape[0]
     if indptr.shape[0] != group.shape[0] + 1:
         raise ValueError("the flow of as many states as have a group is needed")
     check_graph(indptr, indices, flow.shape[0], group.shape[0])
     check_numbers(group, k, "there is no such group")
-    first: cython.Py_ssize_t[::1] = np.zeros(k + 2, np.int64)
-    member: cython.Py_ssize_t[::1] = np.empty(group.shape[0], np.int64)
-    place: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)
+    first: Ints = np.zeros(k + 2, np.int64)
+    member: Ints = np.empty(group.shape[0], np.int64)
+    place: Ints = np.full(k, -1, np.int64)
     starts, columns, values = np.empty(k + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)
-    to_starts: index[::1] = starts
-    to_columns: index[::1] = columns
-    to_values: cython.double[::1] = values
+    to_starts: Places = starts
+    to_columns: Places = columns
+    to_values: Vector = values
     with cython.nogil:
         _sort_members(group, first, member)
         _gather(indptr, indices, flow, group, first, member, place, to_starts, to_columns, to_values)
@@ -220,17 +207,13 @@ def gathered(
     return starts, columns[:entries].copy(), values[:entries].copy()
 
 
-def per_mass(
-    indptr: cython.const[index][::1],
-    flow: cython.double[::1],
-    mass: cython.const[cython.double][::1],
-):
+def per_mass(indptr: ConstPlaces, flow: Vector, mass: ConstVector):
     """Divide flow by mass, in place; return the row sums."""
     if indptr.shape[0] != mass.shape[0] + 1:
         raise ValueError("moves of as many states as there are masses are needed")
     check_rows(indptr, flow.shape[0])
     result = np.zeros(mass.shape[0])
-    sums: cython.double[::1] = result
+    sums: Vector = result
     with cython.nogil:
         for a in range(mass.shape[0]):
             for e in range(indptr[a], indptr[a + 1]):
@@ -239,15 +222,13 @@ def per_mass(
     return result
 
 
-def sums_of(
-    group: cython.const[cython.Py_ssize_t][::1], values: cython.const[cython.double][::1], k: cython.Py_ssize_t
-):
+def sums_of(group: ConstInts, values: ConstVector, k: cython.Py_ssize_t):
     """Return the sum over each of k groups."""
     if values.shape[0] != group.shape[0]:
         raise ValueError("as many values as states are needed")
     check_numbers(group, k, "there is no such group")
     result = np.zeros(k)
-    out: cython.double[::1] = result
+    out: Vector = result
     with cython.nogil:
         for s in range(group.shape[0]):
             out[group[s]] += values[s]

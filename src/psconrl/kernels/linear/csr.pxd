@@ -1,17 +1,16 @@
 # Declarations that other kernels cimport.
 
-from psconrl.kernels.graphs.successors cimport index
+from psconrl.kernels._types cimport ConstInts, ConstPlaces, ConstVector, Places, Vector
 
 # Copies some rows of a CSR matrix, each of which leads to `state` instead with a probability, into `starts` (rows + 1
 # or more), `columns` and `values` (long enough: one more entry in each row if the probability is positive). Returns the
 # number of entries.
 cdef Py_ssize_t gather_rows(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, const Py_ssize_t[::1] rows,
-    Py_ssize_t state, double probability, index[::1] starts, index[::1] columns, double[::1] values
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, ConstInts rows, Py_ssize_t state, double probability,
+    Places starts, Places columns, Vector values
 ) noexcept nogil
 
 # The entries of a matrix by columns: `first` (columns + 2), `rows` and `entries` (all entries).
 cdef void sort_by_columns(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, index[::1] first, index[::1] rows,
-    double[::1] entries
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, Places first, Places rows, Vector entries
 ) noexcept nogil

@@ -2,31 +2,26 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstInts,
+    ConstMatrix,
+    ConstPlaces,
+    ConstVector,
+    Ints,
+    Places,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.graphs.successors import (
     check_graph,
     check_matrix,
     check_numbers,
     check_rows,
-    index,
 )
 
 _MOST_ENTRIES = cython.declare(cython.Py_ssize_t, 2**31 - 1)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def gather_rows(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    rows: cython.const[cython.Py_ssize_t][::1],
-    state: cython.Py_ssize_t,
-    probability: cython.double,
-    starts: index[::1],
-    columns: index[::1],
-    values: cython.double[::1],
-) -> cython.Py_ssize_t:
+def gather_rows(indptr, indices, data, rows, state, probability, starts, columns, values):
     """Compute ``gathered`` in given arrays; return the number of entries. See ``csr.pxd``."""
     k: cython.Py_ssize_t = 0
     starts[0] = 0
@@ -44,10 +39,10 @@ def gather_rows(
 
 
 def gathered(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    rows: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    rows: ConstInts,
     state: cython.Py_ssize_t,
     probability: cython.double,
 ):
@@ -63,20 +58,15 @@ def gathered(
     if entries > _MOST_ENTRIES:
         raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.empty(n + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)
-    to_starts: index[::1] = starts
-    to_columns: index[::1] = columns
-    to_values: cython.double[::1] = values
+    to_starts: Places = starts
+    to_columns: Places = columns
+    to_values: Vector = values
     with cython.nogil:
         gather_rows(indptr, indices, data, rows, state, probability, to_starts, to_columns, to_values)
     return starts, columns, values
 
 
-def mixed(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    weights: cython.const[cython.double][:, ::1],
-):
+def mixed(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, weights: ConstMatrix):
     """Return weighted sums of n rows each of a matrix (k * n, k) in CSR form, by weights (k, n), as rows in CSR form.
 
     Entries are added in the order of the rows, and stored in the order in which they first occur.
@@ -91,10 +81,10 @@ def mixed(
             if weights[s, a] != 0.0:
                 most += indptr[s * n + a + 1] - indptr[s * n + a]
     starts, columns, values = np.zeros(k + 1, np.intc), np.empty(most, np.intc), np.empty(most)
-    start: index[::1] = starts
-    to: index[::1] = columns
-    total: cython.double[::1] = values
-    at: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)  # position of a column in the current row
+    start: Places = starts
+    to: Places = columns
+    total: Vector = values
+    at: Ints = np.full(k, -1, np.int64)  # position of a column in the current row
     entries: cython.Py_ssize_t = 0
     with cython.nogil:
         for s in range(k):
@@ -111,17 +101,7 @@ def mixed(
     return starts, columns[:entries].copy(), values[:entries].copy()
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def sort_by_columns(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    first: index[::1],
-    rows: index[::1],
-    entries: cython.double[::1],
-) -> cython.void:
+def sort_by_columns(indptr, indices, data, first, rows, entries):
     """Compute ``by_columns`` in given arrays; ``first`` has one entry more than there."""
     n_columns = first.shape[0] - 2
     for t in range(n_columns + 2):
@@ -139,30 +119,25 @@ def sort_by_columns(
             first[indices[e] + 1] = k + 1
 
 
-def by_columns(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    n_columns: cython.Py_ssize_t,
-):
+def by_columns(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, n_columns: cython.Py_ssize_t):
     """Return the column starts, the rows of the entries, and the entries, by columns."""
     check_matrix(indptr, indices, data.shape[0], n_columns)
     entries: cython.Py_ssize_t = indptr[indptr.shape[0] - 1]
     first, rows, values = np.empty(n_columns + 2, np.intc), np.empty(entries, np.intc), np.empty(entries)
-    to_first: index[::1] = first
-    to_rows: index[::1] = rows
-    to_values: cython.double[::1] = values
+    to_first: Places = first
+    to_rows: Places = rows
+    to_values: Vector = values
     with cython.nogil:
         sort_by_columns(indptr, indices, data, to_first, to_rows, to_values)
     return first[: n_columns + 1], rows, values
 
 
-def row_cdf(indptr: cython.const[index][::1], probabilities: cython.const[cython.double][::1]):
+def row_cdf(indptr: ConstPlaces, probabilities: ConstVector):
     """Return cumulative sums within the rows of a CSR matrix."""
     n = indptr.shape[0] - 1
     check_rows(indptr, probabilities.shape[0])
     cdf = np.empty(probabilities.shape[0])
-    sums: cython.double[::1] = cdf
+    sums: Vector = cdf
     with cython.nogil:
         for row in range(n):
             total: cython.double = 0.0
@@ -172,15 +147,15 @@ def row_cdf(indptr: cython.const[index][::1], probabilities: cython.const[cython
     return cdf
 
 
-def entries_of_dense(matrix: cython.const[cython.double][:, ::1], first: cython.Py_ssize_t):
+def entries_of_dense(matrix: ConstMatrix, first: cython.Py_ssize_t):
     """Return the positions of the nonzero entries of a matrix, row by row, counted from ``first``, and the entries."""
     count: cython.Py_ssize_t = 0
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):
             count += matrix[i, j] != 0.0
     positions, values = np.empty(count, np.int64), np.empty(count)
-    place: cython.Py_ssize_t[::1] = positions
-    value: cython.double[::1] = values
+    place: Ints = positions
+    value: Vector = values
     k: cython.Py_ssize_t = 0
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):

@@ -4,13 +4,12 @@ Chains that come from posterior samples have transition probabilities down to 1e
 1, and Gaussian elimination then reports a connected chain as disconnected. The elimination of Grassmann, Taksar and
 Heyman (1985) never subtracts: the pivot :math:`1 - P_{kk}` is taken as the sum of the other entries of the row. Every
 quantity below except the bias is therefore accurate in each component, however rarely visited.
-
-Row sums are taken in eight lanes that are added in a fixed order, so that vector instructions of any width give the
-same result.
 """
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._lanes import row_dot, row_sum
+from cython.cimports.psconrl.kernels._types import ConstMatrix, Matrix, Vector
 
 # Chains with more states are censored in blocks of this size.
 _UNBLOCKED = cython.declare(cython.Py_ssize_t, 128)
@@ -20,76 +19,7 @@ _BLOCK = cython.declare(cython.Py_ssize_t, 48)
 _REFERENCE_SHARE = cython.declare(cython.double, 1e-2)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def row_sum(W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.double:
-    """Return the sum of the first n entries of row i, in eight lanes."""
-    a: cython.double = 0.0
-    b: cython.double = 0.0
-    c: cython.double = 0.0
-    d: cython.double = 0.0
-    e: cython.double = 0.0
-    f: cython.double = 0.0
-    g: cython.double = 0.0
-    h: cython.double = 0.0
-    whole = n - n % 8
-    for j in range(0, whole, 8):
-        a += W[i, j]
-        b += W[i, j + 1]
-        c += W[i, j + 2]
-        d += W[i, j + 3]
-        e += W[i, j + 4]
-        f += W[i, j + 5]
-        g += W[i, j + 6]
-        h += W[i, j + 7]
-    rest: cython.double = 0.0
-    for j in range(whole, n):
-        rest += W[i, j]
-    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + rest
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def row_dot(
-    W: cython.const[cython.double][:, ::1],
-    i: cython.Py_ssize_t,
-    x: cython.const[cython.double][:, ::1],
-    k: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-) -> cython.double:
-    """Return the product of the first n entries of row i of W and row k of x, in eight lanes."""
-    a: cython.double = 0.0
-    b: cython.double = 0.0
-    c: cython.double = 0.0
-    d: cython.double = 0.0
-    e: cython.double = 0.0
-    f: cython.double = 0.0
-    g: cython.double = 0.0
-    h: cython.double = 0.0
-    whole = n - n % 8
-    for j in range(0, whole, 8):
-        a += W[i, j] * x[k, j]
-        b += W[i, j + 1] * x[k, j + 1]
-        c += W[i, j + 2] * x[k, j + 2]
-        d += W[i, j + 3] * x[k, j + 3]
-        e += W[i, j + 4] * x[k, j + 4]
-        f += W[i, j + 5] * x[k, j + 5]
-        g += W[i, j + 6] * x[k, j + 6]
-        h += W[i, j + 7] * x[k, j + 7]
-    rest: cython.double = 0.0
-    for j in range(whole, n):
-        rest += W[i, j] * x[k, j]
-    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + rest
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def eliminate(W: cython.double[:, ::1], C: cython.double[:, ::1]) -> tuple[cython.Py_ssize_t, cython.double]:
+def eliminate(W, C):
     """Censor the states n-1, ..., 1 out of the chain W; return 0, or the first state without a transition downwards.
 
     Also returns the smallest probability with which a censored state leaves for the remaining ones. Four states are
@@ -119,9 +49,7 @@ def eliminate(W: cython.double[:, ::1], C: cython.double[:, ::1]) -> tuple[cytho
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _censor_one(
-    W: cython.double[:, ::1], C: cython.double[:, ::1], k: cython.Py_ssize_t, first: cython.Py_ssize_t
-) -> cython.double:
+def _censor_one(W: Matrix, C: Matrix, k: cython.Py_ssize_t, first: cython.Py_ssize_t) -> cython.double:
     """Censor state k out of the rows from ``first`` on; return the probability of leaving it for earlier states.
 
     On return it is on the diagonal of W, with the visits to the state above it. C holds the accumulated costs.
@@ -147,7 +75,7 @@ def _censor_one(
 @cython.nogil
 @cython.exceptval(check=False)
 def _censor_four(
-    W: cython.double[:, ::1], C: cython.double[:, ::1], k: cython.Py_ssize_t, begin: cython.Py_ssize_t
+    W: Matrix, C: Matrix, k: cython.Py_ssize_t, begin: cython.Py_ssize_t
 ) -> tuple[cython.Py_ssize_t, cython.double]:
     """Censor the states k+3, ..., k, without state 0; return what ``eliminate`` does.
 
@@ -185,7 +113,7 @@ def _censor_four(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _add_block(W: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
+def _add_block(W: Matrix, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
     """Add the deferred updates left of a block to the rows above it: two rows and four censored states at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -199,12 +127,7 @@ def _add_block(W: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.P
                 W[i + 1, j] += (b0 * W[k, j] + b1 * W[k + 1, j]) + (b2 * W[k + 2, j] + b3 * W[k + 3, j])
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def stationary_distribution(
-    W: cython.const[cython.double][:, ::1], stationary: cython.double[::1]
-) -> cython.Py_ssize_t:
+def stationary_distribution(W, stationary):
     """Compute the stationary distribution of an eliminated chain; return the state of largest mass."""
     n = stationary.shape[0]
     for i in range(n):
@@ -228,13 +151,7 @@ def stationary_distribution(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _place(
-    chain: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    reference: cython.Py_ssize_t,
-    W: cython.double[:, ::1],
-    C: cython.double[:, ::1],
-) -> cython.void:
+def _place(chain: ConstMatrix, costs: ConstMatrix, reference: cython.Py_ssize_t, W: Matrix, C: Matrix) -> cython.void:
     """Copy chain and costs with the reference and state 0, which is never censored, swapped."""
     n, q = chain.shape[0], costs.shape[0]
     for i in range(n):
@@ -248,19 +165,7 @@ def _place(
         C[i, q] = 1.0
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def solve_unichain(
-    chain: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    reference: cython.Py_ssize_t,
-    W: cython.double[:, ::1],
-    C: cython.double[:, ::1],
-    gains: cython.double[::1],
-    biases: cython.double[:, ::1],
-    stationary: cython.double[::1],
-) -> tuple[cython.Py_ssize_t, cython.double]:
+def solve_unichain(chain, costs, reference, W, C, gains, biases, stationary):
     """Compute ``unichain`` in given arrays: W (S, S) and C (S, q + 1) are overwritten, the last three filled in.
 
     Returns the reference and the slowest exit.
@@ -299,11 +204,7 @@ def solve_unichain(
     return reference, slowest
 
 
-def unichain(
-    chain: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    reference: cython.Py_ssize_t,
-):
+def unichain(chain: ConstMatrix, costs: ConstMatrix, reference: cython.Py_ssize_t):
     r"""Return gains, biases and stationary distribution of a chain (S, S) with costs (q, S).
 
     Solves :math:`g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s) h_i(s')` with :math:`h_i(r) = 0` for every cost i, O(S^3).
@@ -318,11 +219,11 @@ def unichain(
         raise ValueError("a chain (S, S), costs (q, S) and one of the states are needed")
     gains, biases, stationary = np.zeros(q), np.zeros((q, n)), np.zeros(n)
     work, collected = np.empty((n, n)), np.empty((n, q + 1))
-    W: cython.double[:, ::1] = work
-    C: cython.double[:, ::1] = collected
-    g: cython.double[::1] = gains
-    h: cython.double[:, ::1] = biases
-    mu: cython.double[::1] = stationary
+    W: Matrix = work
+    C: Matrix = collected
+    g: Vector = gains
+    h: Matrix = biases
+    mu: Vector = stationary
     with cython.nogil:
         reference, slowest = solve_unichain(chain, costs, reference, W, C, g, h, mu)
     return reference, gains, biases, stationary, slowest

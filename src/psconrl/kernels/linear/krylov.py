@@ -10,8 +10,9 @@ Chains are given in CSR form.
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.arithmetic.lanes import dot
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, index
+from cython.cimports.psconrl.kernels._lanes import dot
+from cython.cimports.psconrl.kernels._types import ConstMatrix, ConstPlaces, ConstVector, Matrix, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 from cython.cimports.psconrl.kernels.linear.sweeps import invert_diagonal, product, relax
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -38,12 +39,7 @@ class Workspace:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _keep_core(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    work: Workspace,
-) -> cython.void:
+def _keep_core(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, work: Workspace) -> cython.void:
     """Copy the entries of at least ``_SMALL`` to the workspace."""
     n = work.scale.shape[0]
     s: cython.Py_ssize_t
@@ -63,9 +59,9 @@ def _keep_core(
 @cython.nogil
 @cython.exceptval(check=False)
 def _bicgstab(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
     transposed: cython.bint,
     goal: cython.double,
     products: cython.Py_ssize_t,
@@ -124,12 +120,12 @@ def _bicgstab(
 @cython.nogil
 @cython.exceptval(check=False)
 def _solve_one(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
     transposed: cython.bint,
-    right: cython.const[cython.double][::1],
-    x: cython.double[::1],
+    right: ConstVector,
+    x: Vector,
     tolerance: cython.double,
     most: cython.double,
     products: cython.Py_ssize_t,
@@ -202,21 +198,7 @@ def _solve_one(
     return worst
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def solve_into(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    transposed: cython.bint,
-    right: cython.const[cython.double][:, ::1],
-    x: cython.double[:, ::1],
-    tolerance: cython.double,
-    most: cython.double,
-    products: cython.Py_ssize_t,
-    work: Workspace,
-) -> cython.double:
+def solve_into(indptr, indices, data, transposed, right, x, tolerance, most, products, work):
     """Compute ``solve`` in a given workspace."""
     _keep_core(indptr, indices, data, work)
     invert_diagonal(indptr, indices, data, work.scale)
@@ -230,20 +212,7 @@ def solve_into(
     return largest
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def distribution_into(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    uniform: cython.const[cython.double][:, ::1],
-    x: cython.double[:, ::1],
-    tolerance: cython.double,
-    products: cython.Py_ssize_t,
-    work: Workspace,
-    stationary: cython.double[::1],
-) -> cython.void:
+def distribution_into(indptr, indices, data, uniform, x, tolerance, products, work, stationary):
     """Compute the stationary distribution (n,) of a chain from a guess x (1, n), which is improved."""
     solve_into(indptr, indices, data, True, uniform, x, tolerance, _INFINITE, products, work)
     mass: cython.double = 0.0
@@ -255,12 +224,12 @@ def distribution_into(
 
 
 def solve(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
     transposed: cython.bint,
-    right: cython.const[cython.double][:, ::1],
-    x: cython.double[:, ::1],
+    right: ConstMatrix,
+    x: Matrix,
     tolerance: cython.double,
     most: cython.double,
     products: cython.Py_ssize_t,

@@ -5,12 +5,10 @@ For the three rows of two constraints a LAPACK call takes ten times as long as t
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstMatrix, Ints, Matrix, Vector
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def factorise(matrix: cython.double[:, ::1], order: cython.Py_ssize_t[::1]) -> cython.bint:
+def factorise(matrix, order):
     """Overwrite a matrix (k, k) by its factors, and ``order`` (k,) by the row order; return False if singular."""
     k = matrix.shape[0]
     for i in range(k):
@@ -34,15 +32,7 @@ def factorise(matrix: cython.double[:, ::1], order: cython.Py_ssize_t[::1]) -> c
     return True
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def solve(
-    factors: cython.const[cython.double][:, ::1],
-    order: cython.const[cython.Py_ssize_t][::1],
-    right: cython.const[cython.double][::1],
-    x: cython.double[::1],
-) -> cython.void:
+def solve(factors, order, right, x):
     """Solve A x = right into x, given the factors of A."""
     k = factors.shape[0]
     total: cython.double
@@ -58,16 +48,7 @@ def solve(
         x[i] = total / factors[i, i]
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def solve_transposed(
-    factors: cython.const[cython.double][:, ::1],
-    order: cython.const[cython.Py_ssize_t][::1],
-    right: cython.const[cython.double][::1],
-    x: cython.double[::1],
-    room: cython.double[::1],
-) -> cython.void:
+def solve_transposed(factors, order, right, x, room):
     """Solve x A = right into x, given the factors of A; ``room`` (k,) is overwritten."""
     k = factors.shape[0]
     total: cython.double
@@ -85,21 +66,17 @@ def solve_transposed(
         x[order[i]] = room[i]
 
 
-def solved(
-    matrix: cython.const[cython.double][:, ::1],
-    right: cython.const[cython.double][:, ::1],
-    transposed: cython.bint = False,
-):
+def solved(matrix: ConstMatrix, right: ConstMatrix, transposed: cython.bint = False):
     """Return X (k, n) with A X = B, or A^T X = B, for a matrix A (k, k) and B (k, n); None if A is singular."""
     k, n = matrix.shape[0], right.shape[1]
     if matrix.shape[1] != k or right.shape[0] != k:
         raise ValueError("a matrix (k, k) and right-hand sides (k, n) are needed")
     result = np.empty((n, k))
-    factors: cython.double[:, ::1] = np.array(matrix)
-    order: cython.Py_ssize_t[::1] = np.empty(k, np.int64)
-    columns: cython.double[:, ::1] = np.ascontiguousarray(np.asarray(right).T)
-    X: cython.double[:, ::1] = result
-    room: cython.double[::1] = np.empty(k)
+    factors: Matrix = np.array(matrix)
+    order: Ints = np.empty(k, np.int64)
+    columns: Matrix = np.ascontiguousarray(np.asarray(right).T)
+    X: Matrix = result
+    room: Vector = np.empty(k)
     if not factorise(factors, order):
         return None
     for i in range(n):

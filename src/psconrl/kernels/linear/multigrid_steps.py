@@ -6,8 +6,9 @@ h - W h = r`. See ``markov.multigrid``.
 
 import cython
 from cython.cimports.libc.math import sqrt
-from cython.cimports.psconrl.kernels.arithmetic.lanes import weighted_dot
-from cython.cimports.psconrl.kernels.graphs.successors import check_matrix, check_numbers, index
+from cython.cimports.psconrl.kernels._lanes import weighted_dot
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstMatrix, ConstPlaces, ConstVector, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_matrix, check_numbers
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _NO_NUMBER = cython.declare(cython.double, float("nan"))
@@ -16,11 +17,7 @@ _NEAR = cython.declare(cython.Py_ssize_t, 1024)  # this many entries stay in the
 
 @cython.cfunc
 def _check_moves(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    n: cython.Py_ssize_t,
-    shortest: cython.Py_ssize_t,
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, n: cython.Py_ssize_t, shortest: cython.Py_ssize_t
 ):
     """Raise unless these are the transitions of n states, and the vectors are as long."""
     if indptr.shape[0] != n + 1 or shortest < n:
@@ -29,12 +26,7 @@ def _check_moves(
 
 
 def first_sweep(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    inverse: cython.const[cython.double][::1],
-    r: cython.const[cython.double][::1],
-    z: cython.double[::1],
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, inverse: ConstVector, r: ConstVector, z: Vector
 ):
     """Run a forward Gauss-Seidel sweep from z = 0."""
     _check_moves(indptr, indices, data, r.shape[0], min(inverse.shape[0], z.shape[0]))
@@ -51,13 +43,13 @@ def first_sweep(
 
 
 def sweep(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    inverse: cython.const[cython.double][::1],
-    r: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    inverse: ConstVector,
+    r: ConstVector,
     gain: cython.double,
-    z: cython.double[::1],
+    z: Vector,
     down: cython.bint,
 ):
     """Run a Gauss-Seidel sweep for D z - W z = r - gain, forwards or backwards, in place."""
@@ -75,11 +67,11 @@ def sweep(
 
 
 def sweep_distribution(
-    t_indptr: cython.const[index][::1],
-    t_indices: cython.const[index][::1],
-    t_data: cython.const[cython.double][::1],
-    inverse: cython.const[cython.double][::1],
-    x: cython.double[::1],
+    t_indptr: ConstPlaces,
+    t_indices: ConstPlaces,
+    t_data: ConstVector,
+    inverse: ConstVector,
+    x: Vector,
     down: cython.bint,
 ):
     """Run a Gauss-Seidel sweep for x D = x W, in place; a state that is never left keeps its mass."""
@@ -97,13 +89,7 @@ def sweep_distribution(
                 x[s] = v * inverse[s]
 
 
-def imbalance(
-    t_indptr: cython.const[index][::1],
-    t_indices: cython.const[index][::1],
-    t_data: cython.const[cython.double][::1],
-    leaving: cython.const[cython.double][::1],
-    x: cython.const[cython.double][::1],
-):
+def imbalance(t_indptr: ConstPlaces, t_indices: ConstPlaces, t_data: ConstVector, leaving: ConstVector, x: ConstVector):
     """Return the mass of a distribution that is out of balance (net inflow or outflow) in one step."""
     _check_moves(t_indptr, t_indices, t_data, x.shape[0], leaving.shape[0])
     total: cython.double = 0.0
@@ -117,13 +103,13 @@ def imbalance(
 
 
 def drift(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    leaving: cython.const[cython.double][::1],
-    z: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    leaving: ConstVector,
+    z: ConstVector,
     gain: cython.double,
-    out: cython.double[::1],
+    out: Vector,
 ):
     """Compute D z - W z + gain."""
     _check_moves(indptr, indices, data, z.shape[0], min(leaving.shape[0], out.shape[0]))
@@ -136,15 +122,15 @@ def drift(
 
 
 def lowered(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    leaving: cython.const[cython.double][::1],
-    r: cython.const[cython.double][::1],
-    z: cython.const[cython.double][::1],
-    share: cython.const[cython.double][::1],
-    group: cython.const[cython.Py_ssize_t][::1],
-    out: cython.double[::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    leaving: ConstVector,
+    r: ConstVector,
+    z: ConstVector,
+    share: ConstVector,
+    group: ConstInts,
+    out: Vector,
 ):
     """Compute the residual r - (D z - W z), restricted to groups by weighted sums over their members."""
     _check_moves(indptr, indices, data, z.shape[0], min(leaving.shape[0], r.shape[0], share.shape[0], group.shape[0]))
@@ -159,12 +145,7 @@ def lowered(
             out[group[s]] += share[s] * v
 
 
-def raised(
-    group: cython.const[cython.Py_ssize_t][::1],
-    share: cython.const[cython.double][::1],
-    e: cython.const[cython.double][::1],
-    z: cython.double[::1],
-):
+def raised(group: ConstInts, share: ConstVector, e: ConstVector, z: Vector):
     """Add to every state its share of the correction of its group."""
     if min(group.shape[0], share.shape[0]) < z.shape[0]:
         raise ValueError("a group and a share are needed for every state")
@@ -178,13 +159,13 @@ def raised(
 @cython.nogil
 @cython.exceptval(check=False)
 def _orthogonalise(
-    weights: cython.const[cython.double][::1],
-    basis: cython.const[cython.double][:, ::1],
-    found: cython.const[cython.double][:, ::1],
-    gains: cython.const[cython.double][::1],
+    weights: ConstVector,
+    basis: ConstMatrix,
+    found: ConstMatrix,
+    gains: ConstVector,
     k: cython.Py_ssize_t,
-    v: cython.double[::1],
-    c: cython.double[::1],
+    v: Vector,
+    c: Vector,
     gain: cython.double,
 ) -> cython.double:
     """Compute ``against``."""
@@ -206,13 +187,13 @@ def _orthogonalise(
 
 
 def against(
-    weights: cython.const[cython.double][::1],
-    basis: cython.const[cython.double][:, ::1],
-    found: cython.const[cython.double][:, ::1],
-    gains: cython.const[cython.double][::1],
+    weights: ConstVector,
+    basis: ConstMatrix,
+    found: ConstMatrix,
+    gains: ConstVector,
     k: cython.Py_ssize_t,
-    v: cython.double[::1],
-    c: cython.double[::1],
+    v: Vector,
+    c: Vector,
     gain: cython.double,
 ):
     """Orthonormalise v against the first k rows of the basis, and update c and the gain with it; return the gain.
@@ -229,13 +210,7 @@ def against(
     return gain
 
 
-def step_along(
-    weights: cython.const[cython.double][::1],
-    v: cython.const[cython.double][::1],
-    c: cython.const[cython.double][::1],
-    r: cython.double[::1],
-    x: cython.double[::1],
-):
+def step_along(weights: ConstVector, v: ConstVector, c: ConstVector, r: Vector, x: Vector):
     """Remove the part of r along v, and add as much of c to x; return that amount, and the norm of the rest."""
     n = v.shape[0]
     if weights.shape[0] != n or c.shape[0] != n or r.shape[0] != n or x.shape[0] != n:
@@ -254,7 +229,7 @@ def step_along(
     return a, sqrt(left)
 
 
-def largest(r: cython.const[cython.double][::1]):
+def largest(r: ConstVector):
     """Return the largest absolute entry; infinite if one is NaN."""
     worst: cython.double = 0.0
     with cython.nogil:

@@ -8,7 +8,8 @@ and transitions to it are stored separately, so that a chain may restart there f
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, index
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstMatrix, ConstPlaces, ConstVector, Matrix, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers
 from cython.cimports.psconrl.kernels.linear.elimination_workspace import Elimination
 
 _LONG = cython.declare(cython.double, 1e3)  # steps: biases relative to a state with a longer return time are refined
@@ -115,22 +116,7 @@ def _censor(work: Elimination, i: cython.Py_ssize_t) -> cython.bint:
     return out > 0.0
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def eliminate_unichain(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    rows: cython.const[cython.Py_ssize_t][::1],
-    costs: cython.const[cython.double][:, ::1],
-    reference: cython.Py_ssize_t,
-    probability: cython.double,
-    work: Elimination,
-    gains: cython.double[::1],
-    biases: cython.double[:, ::1],
-    stationary: cython.double[::1],
-) -> cython.Py_ssize_t:
+def eliminate_unichain(indptr, indices, data, rows, costs, reference, probability, work, gains, biases, stationary):
     """Compute ``unichain`` in a given workspace; the last three arrays are filled in."""
     S, q = rows.shape[0], costs.shape[0]
     last = work.position[reference]
@@ -214,11 +200,7 @@ def _go_round(work: Elimination, last: cython.Py_ssize_t) -> cython.void:
 @cython.nogil
 @cython.exceptval(check=False)
 def _solve_upwards(
-    work: Elimination,
-    last: cython.Py_ssize_t,
-    collected: cython.const[cython.double][::1],
-    gain: cython.double,
-    h: cython.double[::1],
+    work: Elimination, last: cython.Py_ssize_t, collected: ConstVector, gain: cython.double, h: Vector
 ) -> cython.void:
     """Compute the bias h of the costs collected until a state is left for later ones, from last to first position."""
     q = work.C.shape[1] - 2
@@ -255,15 +237,15 @@ def _visits(work: Elimination, last: cython.Py_ssize_t) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def _refine(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    rows: cython.const[cython.Py_ssize_t][::1],
-    costs: cython.const[cython.double][:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    rows: ConstInts,
+    costs: ConstMatrix,
     probability: cython.double,
     last: cython.Py_ssize_t,
     work: Elimination,
-    gains: cython.double[::1],
+    gains: Vector,
 ) -> cython.void:
     """Solve again for the residual of the equation, in place, by position.
 
@@ -300,11 +282,11 @@ def _refine(
 
 
 def unichain(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    rows: cython.const[cython.Py_ssize_t][::1],
-    costs: cython.const[cython.double][:, ::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    rows: ConstInts,
+    costs: ConstMatrix,
     reference: cython.Py_ssize_t,
     probability: cython.double,
     order,
@@ -322,9 +304,9 @@ def unichain(
     check_numbers(rows, indptr.shape[0] - 1, "there is no such row")
     work: Elimination = Elimination(order, q)
     gains, biases, stationary = np.zeros(q), np.zeros((q, S)), np.zeros(S)
-    g: cython.double[::1] = gains
-    h: cython.double[:, ::1] = biases
-    mu: cython.double[::1] = stationary
+    g: Vector = gains
+    h: Matrix = biases
+    mu: Vector = stationary
     with cython.nogil:
         stuck: cython.Py_ssize_t = eliminate_unichain(
             indptr, indices, data, rows, costs, reference, probability, work, g, h, mu
@@ -333,9 +315,9 @@ def unichain(
 
 
 def censored(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
     reference: cython.Py_ssize_t,
     probability: cython.double,
     order,
@@ -350,10 +332,10 @@ def censored(
     check_graph(indptr, indices, data.shape[0], S)
     work: Elimination = Elimination(order, 0)
     nothing, stationary = np.zeros((0, S)), np.zeros(S)
-    every: cython.const[cython.Py_ssize_t][::1] = np.arange(S)
-    mu: cython.double[::1] = stationary
-    g: cython.double[::1] = nothing[:, 0].copy()
-    h: cython.double[:, ::1] = nothing
+    every: ConstInts = np.arange(S)
+    mu: Vector = stationary
+    g: Vector = nothing[:, 0].copy()
+    h: Matrix = nothing
     with cython.nogil:
         stuck: cython.Py_ssize_t = eliminate_unichain(
             indptr, indices, data, every, h, reference, probability, work, g, h, mu

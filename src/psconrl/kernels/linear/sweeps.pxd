@@ -1,15 +1,12 @@
 # Declarations that other kernels cimport.
 
-from psconrl.kernels.graphs.successors cimport index
+from psconrl.kernels._types cimport ConstPlaces, ConstVector, Vector
 
 cdef void product(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, bint transposed, const double[::1] x,
-    double[::1] out
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, bint transposed, ConstVector x, Vector out
 ) noexcept nogil
-cdef void invert_diagonal(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, double[::1] inverse
-) noexcept nogil
+cdef void invert_diagonal(ConstPlaces indptr, ConstPlaces indices, ConstVector data, Vector inverse) noexcept nogil
 cdef void relax(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, const double[::1] scale,
-    const double[::1] right, double[::1] x, Py_ssize_t sweeps
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, ConstVector scale, ConstVector right, Vector x,
+    Py_ssize_t sweeps
 ) noexcept nogil

@@ -5,8 +5,9 @@ For the matrix :math:`A = I - P + \mathbf 1 q^T` of ``krylov``. The chain P is i
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.arithmetic.lanes import total
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, index
+from cython.cimports.psconrl.kernels._lanes import total
+from cython.cimports.psconrl.kernels._types import ConstPlaces, ConstVector, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _FEW_SWEEPS = cython.declare(cython.Py_ssize_t, 3)  # sweeps between two checks,
@@ -14,17 +15,7 @@ _FEW_LEAVE = cython.declare(cython.double, 0.3)  # and the share of the residual
 _FEW_STEPS = cython.declare(cython.Py_ssize_t, 6)  # the number of steps of a distribution between two checks
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def product(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    transposed: cython.bint,
-    x: cython.const[cython.double][::1],
-    out: cython.double[::1],
-) -> cython.void:
+def product(indptr, indices, data, transposed, x, out):
     """Compute A x, or its transpose times x."""
     n = x.shape[0]
     mean: cython.double = total(x) / n
@@ -45,15 +36,7 @@ def product(
         out[i] = x[i] - moved + mean
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def invert_diagonal(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    inverse: cython.double[::1],
-) -> cython.void:
+def invert_diagonal(indptr, indices, data, inverse):
     """Compute the inverse diagonal of A; 1 where a state hardly ever moves."""
     n = inverse.shape[0]
     s: cython.Py_ssize_t
@@ -66,18 +49,7 @@ def invert_diagonal(
         inverse[s] = 1.0 / d if d > 1e-6 else 1.0
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def relax(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    scale: cython.const[cython.double][::1],
-    right: cython.const[cython.double][::1],
-    x: cython.double[::1],
-    sweeps: cython.Py_ssize_t,
-) -> cython.void:
+def relax(indptr, indices, data, scale, right, x, sweeps):
     """Run Gauss-Seidel sweeps for A x = right, in place."""
     n = x.shape[0]
     share: cython.double = 1.0 / cython.cast(cython.double, n)
@@ -95,11 +67,11 @@ def relax(
 
 
 def sweep_until(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    right: cython.const[cython.double][::1],
-    x: cython.double[::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    right: ConstVector,
+    x: Vector,
     most: cython.double,
     products: cython.Py_ssize_t,
 ):
@@ -111,8 +83,8 @@ def sweep_until(
     if right.shape[0] != n or indptr.shape[0] != n + 1:
         raise ValueError("a chain (n, n), its right side and a guess (n,) are needed")
     check_graph(indptr, indices, data.shape[0], n)
-    scale: cython.double[::1] = np.empty(n)
-    residual: cython.double[::1] = np.empty(n)
+    scale: Vector = np.empty(n)
+    residual: Vector = np.empty(n)
     before: cython.double = _INFINITE
     worst: cython.double
     s: cython.Py_ssize_t
@@ -137,11 +109,7 @@ def sweep_until(
 @cython.nogil
 @cython.exceptval(check=False)
 def _step(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    distribution: cython.double[::1],
-    onward: cython.double[::1],
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, distribution: Vector, onward: Vector
 ) -> cython.double:
     """Advance a distribution by one step, in place; return the mass that moved."""
     n = distribution.shape[0]
@@ -164,10 +132,10 @@ def _step(
 
 
 def step_until(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    distribution: cython.double[::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    distribution: Vector,
     most: cython.double,
     products: cython.Py_ssize_t,
 ):
@@ -179,7 +147,7 @@ def step_until(
     if indptr.shape[0] != n + 1:
         raise ValueError("a chain (n, n) and a distribution (n,) are needed")
     check_graph(indptr, indices, data.shape[0], n)
-    onward: cython.double[::1] = np.empty(n)
+    onward: Vector = np.empty(n)
     before: cython.double = _INFINITE
     moved: cython.double = _INFINITE
     k: cython.Py_ssize_t

@@ -7,7 +7,8 @@ number is :math:`m \cdot 2^{512 e}` with a double m in :math:`[2^{-256}, 2^{256}
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, check_starts, index
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstPlaces, ConstVector, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, check_starts
 
 _LARGE = cython.declare(cython.double, 2.0**256)
 _SMALL = cython.declare(cython.double, 2.0**-256)
@@ -65,10 +66,10 @@ def _ratio(x: Wide, y: Wide) -> Wide:
 class _Work:
     """An order, and numbers by position and entry of the order."""
 
-    position: cython.const[cython.Py_ssize_t][::1]
-    state: cython.const[cython.Py_ssize_t][::1]
-    lower: cython.const[cython.Py_ssize_t][::1]
-    upper: cython.const[cython.Py_ssize_t][::1]
+    position: ConstInts
+    state: ConstInts
+    lower: ConstInts
+    upper: ConstInts
     before: cython.const[cython.uint][::1]
     after: cython.const[cython.uint][::1]
     F: Wide[::1]
@@ -136,11 +137,7 @@ def _censor(work: _Work, i: cython.Py_ssize_t) -> cython.bint:
 @cython.nogil
 @cython.exceptval(check=False)
 def _count_visits(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    reference: cython.Py_ssize_t,
-    work: _Work,
+    indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, reference: cython.Py_ssize_t, work: _Work
 ) -> cython.Py_ssize_t:
     """Compute the visits to all positions between two to the reference, in w; return -1, or a state in a trap."""
     S = work.position.shape[0]
@@ -179,13 +176,7 @@ def _count_visits(
     return -1
 
 
-def log_masses(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    reference: cython.Py_ssize_t,
-    order,
-):
+def log_masses(indptr: ConstPlaces, indices: ConstPlaces, data: ConstVector, reference: cython.Py_ssize_t, order):
     """Return -1 and the logarithms of the stationary masses (S,) of a chain (S, S) with one closed class.
 
     If there are states from which the reference is not reached, the first value is one of them, and the masses are not
@@ -201,8 +192,8 @@ def log_masses(
     mantissa, exponent = np.zeros(S), np.zeros(S)
     if stuck >= 0:
         return stuck, mantissa
-    m: cython.double[::1] = mantissa
-    e: cython.double[::1] = exponent
+    m: Vector = mantissa
+    e: Vector = exponent
     s: cython.Py_ssize_t
     for s in range(S):
         x: Wide = work.w[work.position[s]]

@@ -6,6 +6,7 @@ Tables of Triple-QA have an entry for the objective first, then one for every co
 import cython
 import numpy as np
 from cython.cimports.libc.math import sqrt
+from cython.cimports.psconrl.kernels._types import ConstVector
 
 
 @cython.cfunc
@@ -36,33 +37,15 @@ def bonus(tau: cython.double, kappa: cython.double, chi: cython.double, iota: cy
 class RoundLearner:
     """Learns from every round, inside the play loop; this base class learns nothing."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def learn_round(
-        self,
-        state: cython.Py_ssize_t,
-        action: cython.Py_ssize_t,
-        successor: cython.Py_ssize_t,
-        costs: cython.const[cython.double][::1],
-    ) -> cython.void:
+    def learn_round(self, state, action, successor, costs):
         """Learn from one round."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def fits(
-        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
-    ) -> cython.bint:
+    def fits(self, n_states, n_actions, n_costs):
         """Return whether it can learn from rounds of a model of this size."""
         return True
 
     def learn(
-        self,
-        state: cython.Py_ssize_t,
-        action: cython.Py_ssize_t,
-        successor: cython.Py_ssize_t,
-        costs: cython.const[cython.double][::1],
+        self, state: cython.Py_ssize_t, action: cython.Py_ssize_t, successor: cython.Py_ssize_t, costs: ConstVector
     ):
         """Learn from one round, outside of the play loop."""
         if min(state, action, successor) < 0 or not self.fits(max(state, successor) + 1, action + 1, costs.shape[0]):
@@ -82,11 +65,7 @@ class LastRound(RoundLearner):
     @cython.nogil
     @cython.exceptval(check=False)
     def learn_round(
-        self,
-        state: cython.Py_ssize_t,
-        action: cython.Py_ssize_t,
-        successor: cython.Py_ssize_t,
-        costs: cython.const[cython.double][::1],
+        self, state: cython.Py_ssize_t, action: cython.Py_ssize_t, successor: cython.Py_ssize_t, costs: ConstVector
     ) -> cython.void:
         """Remember one round."""
         i: cython.Py_ssize_t
@@ -135,11 +114,7 @@ class Recorder(RoundLearner):
     @cython.nogil
     @cython.exceptval(check=False)
     def learn_round(
-        self,
-        state: cython.Py_ssize_t,
-        action: cython.Py_ssize_t,
-        successor: cython.Py_ssize_t,
-        costs: cython.const[cython.double][::1],
+        self, state: cython.Py_ssize_t, action: cython.Py_ssize_t, successor: cython.Py_ssize_t, costs: ConstVector
     ) -> cython.void:
         """Record one round."""
         i: cython.Py_ssize_t
@@ -166,7 +141,7 @@ class TripleQA(RoundLearner):
 
     def __init__(
         self, estimates, hats, values, visits, totals, queues, policy, highest, units, gamma, chi, iota, kappa, eta,
-        together,
+        together
     ) -> None:  # fmt: skip
         q, S, A = estimates.shape
         shapes = (hats.shape, values.shape, visits.shape, totals.shape, queues.shape, policy.shape)
@@ -191,11 +166,7 @@ class TripleQA(RoundLearner):
     @cython.nogil
     @cython.exceptval(check=False)
     def learn_round(
-        self,
-        state: cython.Py_ssize_t,
-        action: cython.Py_ssize_t,
-        successor: cython.Py_ssize_t,
-        costs: cython.const[cython.double][::1],
+        self, state: cython.Py_ssize_t, action: cython.Py_ssize_t, successor: cython.Py_ssize_t, costs: ConstVector
     ) -> cython.void:
         """Learn from one round, and choose the action of its state again."""
         i: cython.Py_ssize_t

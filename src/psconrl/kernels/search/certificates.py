@@ -5,6 +5,14 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstMatrix,
+    ConstTables,
+    ConstVector,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.chains.costs import check_table, extent_of
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -14,11 +22,7 @@ _NOTHING = cython.declare(cython.double, 1e-290)  # units up to this size count 
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _check_numbers(
-    costs: cython.const[cython.double][:, :, ::1],
-    numbers: cython.const[cython.double][:, ::1],
-    each: cython.const[cython.double][::1],
-) -> cython.int:
+def _check_numbers(costs: ConstTables, numbers: ConstMatrix, each: ConstVector) -> cython.int:
     """Raise a ValueError unless there is a number for every pair, and one for each cost."""
     if costs.shape[1] != numbers.shape[0] or costs.shape[2] != numbers.shape[1] or costs.shape[0] != each.shape[0]:
         raise ValueError("costs (q, S, A), numbers (S, A) of pairs and (q,) of costs are needed")
@@ -29,10 +33,7 @@ def _check_numbers(
 @cython.nogil
 @cython.exceptval(check=False)
 def _distances(
-    costs: cython.const[cython.double][:, ::1],
-    available: cython.const[cython.uchar][:, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
-    middle: cython.double,
+    costs: ConstMatrix, available: ConstFlagMatrix, occupancy: ConstMatrix, middle: cython.double
 ) -> tuple[cython.double, cython.double]:
     """Compute ``distances`` of arrays whose shapes are checked."""
     total: cython.double = 0.0
@@ -49,9 +50,7 @@ def _distances(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _mean(
-    costs: cython.const[cython.double][:, ::1], occupancy: cython.const[cython.double][:, ::1], base: cython.double
-) -> cython.double:
+def _mean(costs: ConstMatrix, occupancy: ConstMatrix, base: cython.double) -> cython.double:
     """Return the mean of costs (S, A) relative to a base under frequencies (S, A), of any sum."""
     total: cython.double = 0.0
     for s in range(costs.shape[0]):
@@ -60,12 +59,7 @@ def _mean(
     return total
 
 
-def distances(
-    costs: cython.const[cython.double][:, ::1],
-    available: cython.const[cython.uchar][:, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
-    middle: cython.double,
-):
+def distances(costs: ConstMatrix, available: ConstFlagMatrix, occupancy: ConstMatrix, middle: cython.double):
     """Return the mean distance of costs (S, A) from a value under frequencies (S, A) of any sum, and the least one.
 
     The least is that of the available entries that differ; 1 if none does.
@@ -80,14 +74,14 @@ def distances(
 @cython.nogil
 @cython.exceptval(check=False)
 def _units_of(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
+    costs: ConstTables,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
+    occupancy: ConstMatrix,
     met_costs: cython.double,
     rounded: cython.double,
     largest: cython.double,
-    unit: cython.double[::1],
+    unit: Vector,
 ) -> cython.void:
     total: cython.double = 0.0
     for s in range(occupancy.shape[0]):
@@ -108,10 +102,10 @@ def _units_of(
 
 
 def units_of(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
+    costs: ConstTables,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
+    occupancy: ConstMatrix,
     met_costs: cython.double,
     rounded: cython.double,
     largest: cython.double,
@@ -119,7 +113,7 @@ def units_of(
     """Return the unit of deviations of every cost, (q,); see ``certificate.units``."""
     check_table(costs, thresholds, available)
     units = np.empty(costs.shape[0])
-    unit: cython.double[::1] = units
+    unit: Vector = units
     _check_numbers(costs, occupancy, unit)
     _units_of(costs, thresholds, available, occupancy, met_costs, rounded, largest, unit)
     return units
@@ -129,14 +123,14 @@ def units_of(
 @cython.nogil
 @cython.exceptval(check=False)
 def _excess_units_of(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
-    unit: cython.const[cython.double][::1],
+    costs: ConstTables,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
+    occupancy: ConstMatrix,
+    unit: ConstVector,
     met_costs: cython.double,
     one_double: cython.double,
-    allowed: cython.double[::1],
+    allowed: Vector,
 ) -> cython.void:
     for i in range(thresholds.shape[0]):
         limit: cython.double = thresholds[i]
@@ -145,11 +139,11 @@ def _excess_units_of(
 
 
 def excess_units_of(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
-    unit: cython.const[cython.double][::1],
+    costs: ConstTables,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
+    occupancy: ConstMatrix,
+    unit: ConstVector,
     met_costs: cython.double,
     one_double: cython.double,
 ):
@@ -157,7 +151,7 @@ def excess_units_of(
     check_table(costs, thresholds, available)
     _check_numbers(costs, occupancy, unit)
     result = np.empty(thresholds.shape[0])
-    allowed: cython.double[::1] = result
+    allowed: Vector = result
     _excess_units_of(costs, thresholds, available, occupancy, unit, met_costs, one_double, allowed)
     return result
 
@@ -165,9 +159,7 @@ def excess_units_of(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _flow_residual(
-    occupancy: cython.const[cython.double][:, ::1], arrivals: cython.const[cython.double][::1]
-) -> cython.double:
+def _flow_residual(occupancy: ConstMatrix, arrivals: ConstVector) -> cython.double:
     """Return the L1 distance of frequencies (S, A) from a stationary distribution, given the mass after a step (S,)."""
     residual: cython.double = 0.0
     total: cython.double = 0.0
@@ -185,10 +177,7 @@ def _flow_residual(
 @cython.nogil
 @cython.exceptval(check=False)
 def _largest_error(
-    costs: cython.const[cython.double][:, :, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
-    averages: cython.const[cython.double][::1],
-    unit: cython.const[cython.double][::1],
+    costs: ConstTables, occupancy: ConstMatrix, averages: ConstVector, unit: ConstVector
 ) -> cython.double:
     """Return the largest distance of costs under frequencies from averages (q,), in units."""
     largest: cython.double = 0.0
@@ -200,12 +189,12 @@ def _largest_error(
 
 
 def deviations(
-    costs: cython.const[cython.double][:, :, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    occupancy: cython.const[cython.double][:, ::1],
-    arrivals: cython.const[cython.double][::1],
-    averages: cython.const[cython.double][::1],
+    costs: ConstTables,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
+    occupancy: ConstMatrix,
+    arrivals: ConstVector,
+    averages: ConstVector,
     met_costs: cython.double,
     rounded: cython.double,
     largest: cython.double,
@@ -221,8 +210,8 @@ def deviations(
     if arrivals.shape[0] != occupancy.shape[0]:
         raise ValueError("arrivals (S,) are needed")
     units, excess_units = np.empty(costs.shape[0]), np.empty(thresholds.shape[0])
-    unit: cython.double[::1] = units
-    allowed: cython.double[::1] = excess_units
+    unit: Vector = units
+    allowed: Vector = excess_units
     _units_of(costs, thresholds, available, occupancy, met_costs, rounded, largest, unit)
     _excess_units_of(costs, thresholds, available, occupancy, unit, met_costs, one_double, allowed)
     policy_error = _largest_error(costs, occupancy, averages, unit)
@@ -233,14 +222,14 @@ def deviations(
 @cython.nogil
 @cython.exceptval(check=False)
 def _reduced_costs(
-    costs: cython.const[cython.double][:, :, ::1],
-    weights: cython.const[cython.double][::1],
+    costs: ConstTables,
+    weights: ConstVector,
     start: cython.double,
-    thresholds: cython.const[cython.double][::1],
-    moved: cython.const[cython.double][:, ::1],
-    available: cython.const[cython.uchar][:, ::1],
-    reduced: cython.double[:, ::1],
-    rounding: cython.double[:, ::1],
+    thresholds: ConstVector,
+    moved: ConstMatrix,
+    available: ConstFlagMatrix,
+    reduced: Matrix,
+    rounding: Matrix,
 ) -> cython.void:
     roundings: cython.double = (costs.shape[0] + 4) * _EPS  # of a difference, a product and a sum for every cost
     for s in range(costs.shape[1]):
@@ -259,12 +248,12 @@ def _reduced_costs(
 
 
 def reduced_costs(
-    costs: cython.const[cython.double][:, :, ::1],
-    weights: cython.const[cython.double][::1],
+    costs: ConstTables,
+    weights: ConstVector,
     start: cython.double,
-    thresholds: cython.const[cython.double][::1],
-    moved: cython.const[cython.double][:, ::1],
-    available: cython.const[cython.uchar][:, ::1],
+    thresholds: ConstVector,
+    moved: ConstMatrix,
+    available: ConstFlagMatrix,
 ):
     """Return weighted costs (objective minus start, others minus thresholds) plus a drift, (S, A), and their rounding.
 
@@ -274,13 +263,13 @@ def reduced_costs(
     check_table(costs, thresholds, available)
     _check_numbers(costs, moved, weights)
     result, errors = np.empty((costs.shape[1], costs.shape[2])), np.empty((costs.shape[1], costs.shape[2]))
-    reduced: cython.double[:, ::1] = result
-    rounding: cython.double[:, ::1] = errors
+    reduced: Matrix = result
+    rounding: Matrix = errors
     _reduced_costs(costs, weights, start, thresholds, moved, available, reduced, rounding)
     return result, errors
 
 
-def least_of(reduced: cython.const[cython.double][:, ::1], rounding: cython.const[cython.double][:, ::1]):
+def least_of(reduced: ConstMatrix, rounding: ConstMatrix):
     """Return the least entry of a table (S, A), and the least one minus its rounding; NaN is less than every number."""
     if reduced.shape[0] != rounding.shape[0] or reduced.shape[1] != rounding.shape[1]:
         raise ValueError("entries and their rounding (S, A) are needed")
@@ -294,7 +283,7 @@ def least_of(reduced: cython.const[cython.double][:, ::1], rounding: cython.cons
     return least, sure
 
 
-def drift_rounding(high: cython.const[cython.double][::1], low: cython.const[cython.double][::1]) -> float:
+def drift_rounding(high: ConstVector, low: ConstVector) -> float:
     r"""Bound the error of ``double_double.drift`` of a potential high + low (S,) before it is rounded to one double.
 
     The errors that are summed up to the rest are at most eps times the potential for every move, and those of this sum

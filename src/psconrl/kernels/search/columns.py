@@ -2,6 +2,7 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import Matrix
 from cython.cimports.psconrl.kernels.search.master import Tableau
 from cython.cimports.psconrl.kernels.search.transitions import Transitions
 
@@ -24,18 +25,15 @@ class Columns:
         S, q = transitions.S, transitions.q
         self.transitions = transitions
         self.policies = np.empty((rows, S), np.int64)
-        large: cython.double[:, ::1] = np.empty((rows * (q + 1), S))
+        large: Matrix = np.empty((rows * (q + 1), S))
         self.stationary, self.biases = large[:rows], large[rows:]
-        small: cython.double[:, ::1] = np.empty((rows + 3, max(q, 2)))
+        small: Matrix = np.empty((rows + 3, max(q, 2)))
         self.gains = small[:rows]
         self.weights, self.best_weights, self.prices = small[rows, :q], small[rows + 1, :q], small[rows + 2, :q]
         if q > 2:
             self.table = Tableau(np.zeros(q - 1), rows)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def empty(self) -> cython.void:
+    def empty(self):
         """Drop the columns of the last search; the first one is a guess of zeros."""
         q = self.transitions.q
         self.n = self.base = self.idle = self.proof = 0
@@ -54,18 +52,12 @@ class Columns:
         if q > 2:
             self.table.begin(self.thresholds)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def biases_of(self, j: cython.Py_ssize_t) -> cython.double[:, ::1]:
+    def biases_of(self, j):
         """Return the biases (q, S) of a column."""
         q = self.transitions.q
         return self.biases[j * q : (j + 1) * q]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def keep(self, found: Transitions, searching: cython.bint) -> cython.void:
+    def keep(self, found, searching):
         """Keep the evaluated policy as a column, or in place of the base if that has the same averages.
 
         ``searching``: it is not one of the first policies.
@@ -108,19 +100,13 @@ class Columns:
             self.stationary[at, s] = found.stationary[s]
         self.n = max(self.n, at + 1)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def bounded(self, bound: cython.double) -> cython.void:
+    def bounded(self, bound):
         """Keep the weights and the base if they bound the objective better than all before."""
         if bound > self.best_bound:
             self.best_bound, self.proof = bound, self.base
             self.best_weights[:] = self.weights
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def choose_base(self) -> cython.void:
+    def choose_base(self):
         """Choose the newest of the cheapest columns, up to rounding."""
         self.base, self.lowest = 0, _INFINITE
         for j in range(self.n):

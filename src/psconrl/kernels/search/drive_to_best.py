@@ -7,6 +7,7 @@ action leads quickly from one part to another, there is no need to wait: all sta
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstFlagMatrix, ConstInts, ConstMatrix, ConstVector, Ints, Matrix
 from cython.cimports.psconrl.kernels.chains.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.graphs.attractor import DenseAttractor
 from cython.cimports.psconrl.kernels.graphs.graph import closed_classes
@@ -37,16 +38,7 @@ class DriveToBest:
         self.edges = np.empty(S * S + S + 1, np.int32)
         self.left, self.way = np.empty(S, np.uint8), DenseAttractor(S)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _class_cost(
-        self,
-        chain: cython.const[cython.double][:, ::1],
-        costs: cython.const[cython.double][:, ::1],
-        weights: cython.const[cython.double][::1],
-        k: cython.Py_ssize_t,
-    ) -> cython.double:
+    def _class_cost(self, chain, costs, weights, k):
         """Return the weighted average cost of one class by itself."""
         n: cython.Py_ssize_t = 0
         for s in range(chain.shape[0]):
@@ -72,21 +64,7 @@ class DriveToBest:
         )
         return _INFINITE if reference < 0 else self.gains[0]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def lead(
-        self,
-        P: cython.const[cython.double][:, ::1],
-        chain: cython.const[cython.double][:, ::1],
-        costs: cython.const[cython.double][:, ::1],
-        weights: cython.const[cython.double][::1],
-        available: cython.const[cython.uchar][:, ::1],
-        policy: cython.Py_ssize_t[::1],
-        favoured: cython.Py_ssize_t,
-        least: cython.double,
-        same: cython.double,
-    ) -> cython.bint:
+    def lead(self, P, chain, costs, weights, available, policy, favoured, least, same):
         """Compute ``driven_to_best`` in place, given chain (S, S) and costs (q, S); return whether it changed."""
         count = closed_classes(chain, least, self.label[: chain.shape[0]], self.edges, self.left, self.room)
         if count < 2:
@@ -99,17 +77,7 @@ class DriveToBest:
                 best, lowest = k, cost
         return best >= 0 and self._send(P, available, policy, best, least)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _send(
-        self,
-        P: cython.const[cython.double][:, ::1],
-        available: cython.const[cython.uchar][:, ::1],
-        policy: cython.Py_ssize_t[::1],
-        best: cython.Py_ssize_t,
-        least: cython.double,
-    ) -> cython.bint:
+    def _send(self, P, available, policy, best, least):
         """Change the policy so that all states that can move into one class do so; return whether anything changed."""
         for s in range(available.shape[0]):
             self.way.reached[s] = self.label[s] == best
@@ -120,11 +88,11 @@ class DriveToBest:
 
 
 def driven_to_best(
-    P: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][:, ::1],
-    weights: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
+    P: ConstMatrix,
+    costs: ConstMatrix,
+    weights: ConstVector,
+    available: ConstFlagMatrix,
+    policy: ConstInts,
     favoured: cython.Py_ssize_t,
     least: cython.double,
     same: cython.double,
@@ -142,10 +110,10 @@ def driven_to_best(
     check_numbers(policy, A, "there is no such action")
     new, rows = np.array(policy), np.arange(0, S * A, A, np.int64) + np.asarray(policy)
     chain, cost = np.empty((S, S)), np.empty((q, S))
-    new_view: cython.Py_ssize_t[::1] = new
-    row_view: cython.Py_ssize_t[::1] = rows
-    chain_view: cython.double[:, ::1] = chain
-    cost_view: cython.double[:, ::1] = cost
+    new_view: Ints = new
+    row_view: Ints = rows
+    chain_view: Matrix = chain
+    cost_view: Matrix = cost
     room = DriveToBest(S)
     gather_rows(P, row_view, costs, chain_view, cost_view)
     room.lead(P, chain_view, cost_view, weights, available, new_view, favoured, least, same)

@@ -15,6 +15,7 @@ phase two for the least cost with no excess. The dual prices of either are the w
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstMatrix, ConstVector, Ints, Vector
 from cython.cimports.psconrl.kernels.linear.lu import factorise, solve, solve_transposed
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -28,7 +29,7 @@ _NO_EXCESS = cython.declare(cython.double, 1e-15)  # an excess up to this size i
 @cython.nogil
 @cython.exceptval(check=False)
 def _edge(
-    gains: cython.const[cython.double][:, ::1], n: cython.Py_ssize_t, tau: cython.double
+    gains: ConstMatrix, n: cython.Py_ssize_t, tau: cython.double
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.double, cython.double]:
     """Return where the lower hull of n points (cost, constrained cost) crosses the threshold.
 
@@ -61,18 +62,7 @@ def _edge(
     return below, above, share, price
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def mix_on_line(
-    gains: cython.const[cython.double][:, ::1],
-    n: cython.Py_ssize_t,
-    tau: cython.double,
-    limit: cython.double,
-    weights: cython.double[::1],
-    columns: cython.Py_ssize_t[::1],
-    shares: cython.double[::1],
-) -> tuple[cython.bint, cython.double]:
+def mix_on_line(gains, n, tau, limit, weights, columns, shares):
     """Mix the first n points (cost, constrained cost) at the threshold; return feasibility and the weighted cost.
 
     If infeasible, uses the column of least excess over tau, and returns the excess. ``limit`` is tau, or its relaxed
@@ -110,7 +100,7 @@ class Tableau:
     dual prices of the rows in y (m + 1,). All else is overwritten by every step.
     """
 
-    def __init__(self, thresholds: cython.const[cython.double][::1], capacity: cython.Py_ssize_t):
+    def __init__(self, thresholds: ConstVector, capacity: cython.Py_ssize_t):
         k = thresholds.shape[0] + 1
         self.columns = np.zeros((k + capacity, k))
         self.costs, self.excess = np.zeros(k + capacity), np.zeros(k + capacity)
@@ -119,10 +109,7 @@ class Tableau:
         self.basis, self.order = np.empty(k, np.int64), np.empty(k, np.int64)
         self.begin(thresholds)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def begin(self, thresholds: cython.const[cython.double][::1]) -> cython.void:
+    def begin(self, thresholds):
         """Discard all policies; the number of constraints stays the same."""
         m = thresholds.shape[0]
         self.n, self.feasible = 0, False
@@ -135,10 +122,7 @@ class Tableau:
         for i in range(m + 1):
             self.basis[i] = -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def put(self, averages: cython.const[cython.double][::1]) -> cython.void:
+    def put(self, averages):
         """Append a policy of averages (m + 1,); there must be room for it."""
         m = self.right.shape[0] - 1
         at = m + 1 + self.n
@@ -148,29 +132,20 @@ class Tableau:
         self.costs[at] = averages[0]
         self.n += 1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def allow(self, excess: cython.double) -> cython.void:
+    def allow(self, excess):
         """Raise the thresholds by an excess that is rounding; phase two follows."""
         for i in range(self.right.shape[0] - 1):
             self.right[i] += excess
         self.feasible = True
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _place(self, j: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def _place(self, j):
         """Return the position of a column in the basis; -1 if it is not basic."""
         for i in range(self.basis.shape[0]):
             if self.basis[i] == j:
                 return i
         return -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _first_basis(self) -> cython.void:
+    def _first_basis(self):
         """Start with the first policy alone, with its slacks, or with its largest excess."""
         m = self.right.shape[0] - 1
         largest: cython.double = 0.0
@@ -184,10 +159,7 @@ class Tableau:
         if over >= 0:
             self.basis[over] = 0
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _factorise(self) -> cython.bint:
+    def _factorise(self):
         """Factorise the basis, one column of the program per row; return False if it is singular."""
         k = self.basis.shape[0]
         for i in range(k):
@@ -195,10 +167,7 @@ class Tableau:
                 self.B[i, j] = self.columns[self.basis[i], j]
         return factorise(self.B, self.order)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _without_excess(self, at: cython.Py_ssize_t) -> cython.bint:
+    def _without_excess(self, at):
         """Replace the excess, which is zero, in the basis by the column with the largest entry there.
 
         Returns False if the basis is singular.
@@ -220,12 +189,7 @@ class Tableau:
                 self.basis[at] = j
         return True
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _entering(
-        self, costs: cython.const[cython.double][::1], first: cython.Py_ssize_t, bland: cython.bint
-    ) -> cython.Py_ssize_t:
+    def _entering(self, costs, first, bland):
         """Return the column of lowest reduced cost from ``first`` on, or by Bland's rule; -1 if there is none."""
         k = self.basis.shape[0]
         entering: cython.Py_ssize_t = -1
@@ -243,10 +207,7 @@ class Tableau:
                     break
         return entering
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _leaving(self, bland: cython.bint) -> tuple[cython.Py_ssize_t, cython.double]:
+    def _leaving(self, bland):
         """Return the position in the basis that a column with entries d takes, or -1, and the length of the step."""
         leaving: cython.Py_ssize_t = -1
         step: cython.double = _INFINITE
@@ -260,10 +221,7 @@ class Tableau:
                     leaving, step = i, ratio
         return leaving, step
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _simplex(self, costs: cython.const[cython.double][::1], first: cython.Py_ssize_t) -> cython.bint:
+    def _simplex(self, costs, first):
         """Improve a feasible basis to an optimal one over the columns from ``first`` on; return if it converged."""
         k = self.basis.shape[0]
         idle: cython.Py_ssize_t = 0
@@ -288,12 +246,7 @@ class Tableau:
             self.basis[leaving] = entering
         return False
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def mix(
-        self, weights: cython.double[::1], mixed: cython.Py_ssize_t[::1], shares: cython.double[::1]
-    ) -> tuple[cython.bint, cython.double]:
+    def mix(self, weights, mixed, shares):
         """Mix all policies, from the last basis; return convergence, and the weighted cost minus the thresholds'.
 
         If it did not converge, rounding has spoiled the basis. Weights, the mixed policies and their shares, all (m +
@@ -332,7 +285,7 @@ class Tableau:
             weights[i] /= size
         return True, value / size
 
-    def add(self, averages: cython.const[cython.double][::1]):
+    def add(self, averages: ConstVector):
         """Append a policy of averages (m + 1,); the tableau grows if it is full."""
         k = self.right.shape[0]
         if averages.shape[0] != k:
@@ -353,8 +306,8 @@ class Tableau:
         if self.n == 0:
             raise ValueError("there is nothing to mix")
         weights, mixed, shares = np.empty(k), np.empty(k, np.int64), np.empty(k)
-        w: cython.double[::1] = weights
-        columns: cython.Py_ssize_t[::1] = mixed
-        parts: cython.double[::1] = shares
+        w: Vector = weights
+        columns: Ints = mixed
+        parts: Vector = shares
         ended, value = self.mix(w, columns, parts)
         return (self.feasible, value, weights, mixed, shares) if ended else None

@@ -8,6 +8,18 @@ it with the general loop.
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels._signals import PyErr_CheckSignals
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstIntMatrix,
+    ConstInts,
+    ConstMatrix,
+    ConstVector,
+    IntMatrix,
+    Ints,
+    Matrix,
+    Tables,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.graphs.successors import check_numbers
 from cython.cimports.psconrl.kernels.search.columns import Columns
 from cython.cimports.psconrl.kernels.search.master import mix_on_line
@@ -38,7 +50,7 @@ _SLOW_STATES = cython.declare(cython.Py_ssize_t, 512)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _some_positive(values: cython.const[cython.double][::1], first: cython.Py_ssize_t) -> cython.bint:
+def _some_positive(values: ConstVector, first: cython.Py_ssize_t) -> cython.bint:
     """Return whether any of the values is positive, from the first on."""
     for i in range(first, values.shape[0]):
         if values[i] > 0.0:
@@ -50,13 +62,13 @@ def _some_positive(values: cython.const[cython.double][::1], first: cython.Py_ss
 @cython.nogil
 @cython.exceptval(check=False)
 def _play(
-    mixed: cython.const[cython.Py_ssize_t][::1],
-    shares: cython.const[cython.double][::1],
+    mixed: ConstInts,
+    shares: ConstVector,
     k: cython.Py_ssize_t,
-    policies: cython.const[cython.Py_ssize_t][:, ::1],
-    stationary: cython.const[cython.double][:, ::1],
-    occupancy: cython.double[:, ::1],
-    policy: cython.double[:, ::1],
+    policies: ConstIntMatrix,
+    stationary: ConstMatrix,
+    occupancy: Matrix,
+    policy: Matrix,
 ) -> cython.void:
     """Write the frequencies (S, A) of a mixture of k columns, and the stationary policy (S, A) that has them."""
     S, A = policy.shape[0], policy.shape[1]
@@ -84,8 +96,8 @@ class Search(Columns):
 
     capacity: cython.Py_ssize_t
     limit: cython.double  # threshold in the master of one constraint
-    mixed: cython.Py_ssize_t[::1]
-    shares: cython.double[::1]
+    mixed: Ints
+    shares: Vector
     guesses: cython.Py_ssize_t
     off: cython.double
     # Results.
@@ -110,7 +122,7 @@ class Search(Columns):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def _begin(self, near: cython.const[cython.double][::1]) -> cython.void:
+    def _begin(self, near: ConstVector) -> cython.void:
         """Reset the last search; guess prices from the weights ``near`` (q,), if that is possible."""
         q = self.transitions.q
         self.empty()
@@ -219,7 +231,7 @@ class Search(Columns):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1, check=False)
-    def run(self, start: cython.const[cython.Py_ssize_t][:, ::1], near: cython.const[cython.double][::1]) -> cython.int:
+    def run(self, start: ConstIntMatrix, near: ConstVector) -> cython.int:
         """Search from deterministic policies (k, S). Ctrl-C ends it with a KeyboardInterrupt."""
         self.capacity = _capacity(self.transitions.q, start.shape[0])
         self._begin(near)
@@ -253,13 +265,13 @@ class Search(Columns):
         self.mixed[k] = self.proof
         policies, gains, chains = np.empty((k + 1, S), np.int64), np.empty((k + 1, q)), np.empty((k + 1, q + 1, S))
         occupancy, policy, shares, weights = np.empty((S, A)), np.empty((S, A)), np.empty(k), np.empty(q)
-        chosen: cython.Py_ssize_t[:, ::1] = policies
-        averages: cython.double[:, ::1] = gains
-        solved: cython.double[:, :, ::1] = chains
-        visited: cython.double[:, ::1] = occupancy
-        played: cython.double[:, ::1] = policy
-        parts: cython.double[::1] = shares
-        prices: cython.double[::1] = weights
+        chosen: IntMatrix = policies
+        averages: Matrix = gains
+        solved: Tables = chains
+        visited: Matrix = occupancy
+        played: Matrix = policy
+        parts: Vector = shares
+        prices: Vector = weights
         value: cython.double = 0.0
         for i in range(k + 1):
             j = self.mixed[i]
@@ -295,11 +307,11 @@ _spare: dict[tuple[int, int, int], Search] = {}
 
 def newton(
     P,
-    costs: cython.const[cython.double][:, ::1],
-    thresholds: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    start: cython.const[cython.Py_ssize_t][:, ::1],
-    near: cython.const[cython.double][::1],
+    costs: ConstMatrix,
+    thresholds: ConstVector,
+    available: ConstFlagMatrix,
+    start: ConstIntMatrix,
+    near: ConstVector,
     least_excess: cython.bint,
     closed: cython.double,
     switch: cython.double,
@@ -342,7 +354,7 @@ def newton(
     if isinstance(P, Rows):
         search = Search(Sparse(P, costs, available), k)
     else:
-        array: cython.const[cython.double][:, ::1] = P
+        array: ConstMatrix = P
         if array.shape[0] != S * A or array.shape[1] != S:
             raise ValueError("transitions (S*A, S) are needed")
         search = _spare.pop(shape, None)  # no other caller has it then

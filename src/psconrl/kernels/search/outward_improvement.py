@@ -13,7 +13,8 @@ If a step moves by one place, this is the optimal policy for the gain g.
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers, index
+from cython.cimports.psconrl.kernels._types import ConstFlagMatrix, ConstInts, ConstPlaces, ConstVector, Ints, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph, check_numbers
 from cython.cimports.psconrl.kernels.linear.elimination_workspace import Elimination
 
 _LARGEST = cython.declare(cython.double, 1e200)  # total cost: beyond, excursions are equally good, or equally bad
@@ -27,12 +28,12 @@ def _censored_pair(
     work: Elimination,
     i: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
     pair: cython.Py_ssize_t,
     cost: cython.double,
-    h: cython.const[cython.double][::1],
+    h: ConstVector,
 ) -> tuple[cython.double, cython.double, cython.double, cython.double]:
     """Absorb the rows before i into the row of a pair: its later entries are then in w, the factors in left.
 
@@ -78,15 +79,15 @@ def _choose_action(
     work: Elimination,
     i: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    cost: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    h: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    cost: ConstVector,
+    available: ConstFlagMatrix,
+    h: ConstVector,
     gain: cython.double,
     tol: cython.double,
-    policy: cython.Py_ssize_t[::1],
+    policy: Ints,
 ) -> cython.bint:
     """Choose the action of the state at position i and store its censored row; False if no action ever leaves it."""
     A = available.shape[1]
@@ -122,13 +123,13 @@ def _choose_action(
 
 
 def improve_outward(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    cost: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
-    h: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    cost: ConstVector,
+    available: ConstFlagMatrix,
+    policy: ConstInts,
+    h: ConstVector,
     gain: cython.double,
     reference: cython.Py_ssize_t,
     tol: cython.double,
@@ -150,7 +151,7 @@ def improve_outward(
     check_numbers(policy, A, "there is no such action")
     work: Elimination = Elimination(order, 0)
     new = np.array(policy)
-    chosen: cython.Py_ssize_t[::1] = new
+    chosen: Ints = new
     last: cython.Py_ssize_t = work.position[reference]
     ended: cython.bint = False
     e: cython.Py_ssize_t
@@ -170,7 +171,7 @@ def improve_outward(
     return None if ended else (new, (np.asarray(work.F), np.asarray(work.U), np.asarray(work.outs)))
 
 
-def until_reference(rows, cost: cython.const[cython.double][::1], reference: cython.Py_ssize_t, order):
+def until_reference(rows, cost: ConstVector, reference: cython.Py_ssize_t, order):
     """Return the expected total cost (S,) until the reference is hit, by the rows that ``improve_outward`` returned."""
     S = cost.shape[0]
     work: Elimination = Elimination(order, 0)
@@ -181,7 +182,7 @@ def until_reference(rows, cost: cython.const[cython.double][::1], reference: cyt
         raise ValueError("rows in the pattern of the order are needed")
     last: cython.Py_ssize_t = work.position[reference]
     collected = np.zeros(S)
-    total: cython.double[::1] = collected
+    total: Vector = collected
     i: cython.Py_ssize_t
     e: cython.Py_ssize_t
     with cython.nogil:

@@ -5,13 +5,23 @@ For thousands of components of a few states, calls from Python would take longer
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlags,
+    ConstInts,
+    ConstPlaces,
+    ConstVector,
+    FlagMatrix,
+    Flags,
+    Ints,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.chains.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.graphs.successors import (
     check_closed,
     check_graph,
     check_lists,
     check_numbers,
-    index,
 )
 from cython.cimports.psconrl.kernels.linear.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.search.drive_to_best import DriveToBest
@@ -29,21 +39,21 @@ class Room:
     such set must be cheaper than another.
     """
 
-    P: cython.double[:, ::1]  # (n*A, n)
-    costs: cython.double[:, ::1]  # (1, n*A)
-    available: cython.uchar[:, ::1]  # (n, A)
-    policy: cython.Py_ssize_t[::1]
-    better: cython.Py_ssize_t[::1]
-    rows: cython.Py_ssize_t[::1]
-    chain: cython.double[:, ::1]
-    W: cython.double[:, ::1]
-    C: cython.double[:, ::1]
-    cost: cython.double[:, ::1]
-    biases: cython.double[:, ::1]
-    stationary: cython.double[::1]
-    difference: cython.double[::1]
-    gain: cython.double[::1]
-    one: cython.double[::1]
+    P: Matrix  # (n*A, n)
+    costs: Matrix  # (1, n*A)
+    available: FlagMatrix  # (n, A)
+    policy: Ints
+    better: Ints
+    rows: Ints
+    chain: Matrix
+    W: Matrix
+    C: Matrix
+    cost: Matrix
+    biases: Matrix
+    stationary: Vector
+    difference: Vector
+    gain: Vector
+    one: Vector
     bound: cython.double
     drive: DriveToBest
     nearly_closed: cython.double
@@ -105,7 +115,7 @@ class Room:
             if gain > lowest + worse:
                 caution *= 100.0  # the switch made things worse: rounding
             lowest = min(lowest, gain)
-            h: cython.const[cython.double][::1] = self.biases[0, :n]
+            h: ConstVector = self.biases[0, :n]
             bound, switched = improve_dense(
                 self.P[: n * A, :n], self.costs, self.one, self.available[:n], self.policy[:n], h, caution * switch,
                 self.difference[:n], self.better[:n],
@@ -125,14 +135,14 @@ class Room:
 @cython.exceptval(check=False)
 def _fill(
     room: Room,
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    cost: cython.const[cython.double][::1],
-    inside: cython.const[cython.uchar][::1],
-    states: cython.const[cython.Py_ssize_t][::1],
-    place: cython.Py_ssize_t[::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    cost: ConstVector,
+    inside: ConstFlags,
+    states: ConstInts,
+    place: Ints,
+    policy: ConstInts,
 ) -> cython.void:
     """Fill in the component of these states."""
     n, A = states.shape[0], room.available.shape[1]
@@ -158,11 +168,7 @@ def _fill(
 @cython.nogil
 @cython.exceptval(check=False)
 def _stay(
-    s: cython.Py_ssize_t,
-    A: cython.Py_ssize_t,
-    cost: cython.const[cython.double][::1],
-    inside: cython.const[cython.uchar][::1],
-    policy: cython.Py_ssize_t[::1],
+    s: cython.Py_ssize_t, A: cython.Py_ssize_t, cost: ConstVector, inside: ConstFlags, policy: Ints
 ) -> cython.double:
     """Return the least cost of staying in a component of one state; its action is put into the policy."""
     best: cython.double = _INFINITE
@@ -175,17 +181,17 @@ def _stay(
 
 def plan_small(
     room: Room,
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    cost: cython.const[cython.double][::1],
-    inside: cython.const[cython.uchar][::1],
-    start: cython.const[cython.Py_ssize_t][::1],
-    members: cython.const[cython.Py_ssize_t][::1],
-    policy: cython.Py_ssize_t[::1],
-    bounds: cython.double[::1],
-    potential: cython.double[::1],
-    stationary: cython.double[::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
+    cost: ConstVector,
+    inside: ConstFlags,
+    start: ConstInts,
+    members: ConstInts,
+    policy: Ints,
+    bounds: Vector,
+    potential: Vector,
+    stationary: Vector,
     gap: cython.double,
     switch: cython.double,
     worse: cython.double,
@@ -212,9 +218,9 @@ def plan_small(
     check_closed(indptr, indices, data, inside, start, members, S)
     check_numbers(policy, A, "there is no such action")
     finished, places = np.zeros(K, np.bool_), np.empty(S, np.int64)
-    done: cython.uchar[::1] = finished
-    place: cython.Py_ssize_t[::1] = places
-    states: cython.const[cython.Py_ssize_t][::1]
+    done: Flags = finished
+    place: Ints = places
+    states: ConstInts
     with cython.nogil:
         for k in range(K):
             n: cython.Py_ssize_t = start[k + 1] - start[k]

@@ -1,20 +1,17 @@
 # Declarations that other kernels cimport; see improvement.pxd.
 
-from psconrl.kernels.graphs.successors cimport index
+from psconrl.kernels._types cimport ConstFlagMatrix, ConstInts, ConstPlaces, ConstVector, Ints, Vector
 
 cdef (double, Py_ssize_t) improve_sparse(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, Py_ssize_t state, double restart,
-    const double[::1] cost, const unsigned char[:, ::1] available, const Py_ssize_t[::1] policy, const double[::1] h,
-    double tol, Py_ssize_t[::1] new
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, Py_ssize_t state, double restart, ConstVector cost,
+    ConstFlagMatrix available, ConstInts policy, ConstVector h, double tol, Ints new
 ) noexcept nogil
 cdef double sparse_rounding(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, Py_ssize_t state, double restart,
-    const double[::1] h
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, Py_ssize_t state, double restart, ConstVector h
 ) noexcept nogil
 
 # Sweeps of value iteration from the bias h of a policy: both are overwritten.
 cdef void sweep_ahead(
-    const index[::1] indptr, const index[::1] indices, const double[::1] data, Py_ssize_t state, double restart,
-    const double[::1] cost, const unsigned char[:, ::1] available, double[::1] h, double gain, Py_ssize_t sweeps,
-    double tol, Py_ssize_t[::1] policy
+    ConstPlaces indptr, ConstPlaces indices, ConstVector data, Py_ssize_t state, double restart, ConstVector cost,
+    ConstFlagMatrix available, Vector h, double gain, Py_ssize_t sweeps, double tol, Ints policy
 ) noexcept nogil

@@ -2,28 +2,14 @@
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, index
+from cython.cimports.psconrl.kernels._types import ConstFlagMatrix, ConstInts, ConstPlaces, ConstVector, Ints, Vector
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _ROUNDING = cython.declare(cython.double, 1.2e-16)  # unit roundoff of a double
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def improve_sparse(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    state: cython.Py_ssize_t,
-    restart: cython.double,
-    cost: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
-    h: cython.const[cython.double][::1],
-    tol: cython.double,
-    new: cython.Py_ssize_t[::1],
-) -> tuple[cython.double, cython.Py_ssize_t]:
+def improve_sparse(indptr, indices, data, state, restart, cost, available, policy, h, tol, new):
     """Compute ``improve`` for sparse transitions that restart in ``state``, and one cost (S*A,)."""
     S, A = available.shape[0], available.shape[1]
     bound: cython.double = _INFINITE
@@ -55,17 +41,7 @@ def improve_sparse(
     return bound, switched
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def sparse_rounding(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    state: cython.Py_ssize_t,
-    restart: cython.double,
-    h: cython.const[cython.double][::1],
-) -> cython.double:
+def sparse_rounding(indptr, indices, data, state, restart, h):
     """Return ``rounding_of_bound`` for sparse transitions."""
     n, S = indptr.shape[0] - 1, h.shape[0]
     A = n // S
@@ -82,23 +58,7 @@ def sparse_rounding(
     return (longest + 2) * _ROUNDING * largest
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def sweep_ahead(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    state: cython.Py_ssize_t,
-    restart: cython.double,
-    cost: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    h: cython.double[::1],
-    gain: cython.double,
-    sweeps: cython.Py_ssize_t,
-    tol: cython.double,
-    policy: cython.Py_ssize_t[::1],
-) -> cython.void:
+def sweep_ahead(indptr, indices, data, state, restart, cost, available, h, gain, sweeps, tol, policy):
     """Compute ``look_ahead`` in place: h and policy (S,) are overwritten."""
     S, A = available.shape[0], available.shape[1]
     for _ in range(sweeps):
@@ -129,15 +89,15 @@ def sweep_ahead(
 
 
 def look_ahead(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
+    indptr: ConstPlaces,
+    indices: ConstPlaces,
+    data: ConstVector,
     state: cython.Py_ssize_t,
     restart: cython.double,
-    cost: cython.const[cython.double][::1],
-    available: cython.const[cython.uchar][:, ::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
-    h: cython.const[cython.double][::1],
+    cost: ConstVector,
+    available: ConstFlagMatrix,
+    policy: ConstInts,
+    h: ConstVector,
     gain: cython.double,
     sweeps: cython.Py_ssize_t,
     tol: cython.double,
@@ -155,8 +115,8 @@ def look_ahead(
         raise ValueError("there is no such state to restart in")
     check_graph(indptr, indices, data.shape[0], S)
     bias, new = np.array(h), np.array(policy)
-    h_view: cython.double[::1] = bias
-    new_view: cython.Py_ssize_t[::1] = new
+    h_view: Vector = bias
+    new_view: Ints = new
     with cython.nogil:
         sweep_ahead(indptr, indices, data, state, restart, cost, available, h_view, gain, sweeps, tol, new_view)
     return new

@@ -8,6 +8,15 @@ from typing import Any, NamedTuple
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlagMatrix,
+    ConstInts,
+    ConstMatrix,
+    ConstVector,
+    IntMatrix,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.chains.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 from cython.cimports.psconrl.kernels.linear import csr
@@ -53,70 +62,33 @@ class Transitions:
         S, q = n_states, n_costs
         self.S, self.A, self.q, self.off = S, n_actions, q, 0.0
         self.gains = np.empty(q)
-        actions: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)  # few arrays: each takes a microsecond
+        actions: IntMatrix = np.empty((2, S), np.int64)  # few arrays: each takes a microsecond
         self.policy, self.rows = actions[0], actions[1]
-        numbers: cython.double[:, ::1] = np.empty((q + 2, S))
+        numbers: Matrix = np.empty((q + 2, S))
         self.biases, self.stationary, self.h = numbers[:q], numbers[q], numbers[q + 1]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def evaluate(
-        self,
-        weights: cython.const[cython.double][::1],
-        reference: cython.Py_ssize_t,
-        guess: cython.const[cython.double][:, ::1],
-        nearly_closed: cython.double,
-        same: cython.double,
-    ) -> cython.Py_ssize_t:
+    def evaluate(self, weights, reference, guess, nearly_closed, same):
         """Solve the chain of the policy, from the biases (q, S) of another; return a recurrent state, or -1.
 
         If the chain is nearly decomposable, it may be driven to another class: then the policy has changed.
         """
         return -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def improve(
-        self,
-        weights: cython.const[cython.double][::1],
-        policy: cython.const[cython.Py_ssize_t][::1],
-        biases: cython.const[cython.double][:, ::1],
-        tolerance: cython.double,
-        gain: cython.double,
-        ahead: cython.bint,
-    ) -> tuple[cython.double, cython.Py_ssize_t]:
+    def improve(self, weights, policy, biases, tolerance, gain, ahead):
         """Return a lower bound on the gain of every policy and the number of switches, and set the better policy.
 
         See ``improvement.improve``. ``ahead``: look further than one step, where that is cheap.
         """
         return -_INFINITE, 0
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def rounding(
-        self, weights: cython.const[cython.double][::1], biases: cython.const[cython.double][:, ::1]
-    ) -> cython.double:
+    def rounding(self, weights, biases):
         """Return the rounding error of the bound of ``improve``."""
         return _INFINITE
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def complete(
-        self,
-        policy: cython.const[cython.Py_ssize_t][::1],
-        gains: cython.const[cython.double][::1],
-        stationary: cython.double[::1],
-    ) -> cython.void:
+    def complete(self, policy, gains, stationary):
         """Compute the stationary distribution (S,) of a policy, if evaluating it does not; all zero if that fails."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _choose_rows(self, policy: cython.const[cython.Py_ssize_t][::1]) -> cython.void:
+    def _choose_rows(self, policy):
         for s in range(self.S):
             self.rows[s] = s * self.A + policy[s]
 
@@ -128,33 +100,21 @@ class Dense(Transitions):
     def __init__(self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t):
         Transitions.__init__(self, n_states, n_actions, n_costs)
         S, q = n_states, n_costs
-        numbers: cython.double[:, ::1] = np.empty((2 * S + q + 1, S))
+        numbers: Matrix = np.empty((2 * S + q + 1, S))
         self.chain, self.W = numbers[:S], numbers[S : 2 * S]
         self.cost, self.difference = numbers[2 * S : 2 * S + q], numbers[2 * S + q]
         self.C = np.empty((S, q + 1))
         self.drive = None  # allocated on demand
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def take(
-        self,
-        P: cython.const[cython.double][:, ::1],
-        costs: cython.const[cython.double][:, ::1],
-        available: cython.const[cython.uchar][:, ::1],
-    ) -> cython.void:
+    def take(self, P, costs, available):
         """Set the transitions, costs (q, S*A) and actions (S, A) to search with."""
         self.P, self.costs, self.available = P, costs, available
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def release(self) -> cython.void:
+    def release(self):
         """Release all references of a search that has ended."""
         self.P = self.costs = self.available = None
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _solve(self, reference: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.double]:
+    def _solve(self, reference):
         self._choose_rows(self.policy)
         gather_rows(self.P, self.rows, self.costs, self.chain, self.cost)
         return solve_unichain(
@@ -166,9 +126,9 @@ class Dense(Transitions):
     @cython.exceptval(check=False)
     def evaluate(
         self,
-        weights: cython.const[cython.double][::1],
+        weights: ConstVector,
         reference: cython.Py_ssize_t,
-        guess: cython.const[cython.double][:, ::1],
+        guess: ConstMatrix,
         nearly_closed: cython.double,
         same: cython.double,
     ) -> cython.Py_ssize_t:
@@ -189,9 +149,9 @@ class Dense(Transitions):
     @cython.exceptval(check=False)
     def improve(
         self,
-        weights: cython.const[cython.double][::1],
-        policy: cython.const[cython.Py_ssize_t][::1],
-        biases: cython.const[cython.double][:, ::1],
+        weights: ConstVector,
+        policy: ConstInts,
+        biases: ConstMatrix,
         tolerance: cython.double,
         gain: cython.double,
         ahead: cython.bint,
@@ -205,9 +165,7 @@ class Dense(Transitions):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def rounding(
-        self, weights: cython.const[cython.double][::1], biases: cython.const[cython.double][:, ::1]
-    ) -> cython.double:
+    def rounding(self, weights: ConstVector, biases: ConstMatrix) -> cython.double:
         """Return the rounding error of sums over all states."""
         weigh_biases(weights, biases, self.h)
         return dense_rounding(self.P, self.h, self.difference)
@@ -217,12 +175,7 @@ class Dense(Transitions):
 class Sparse(Transitions):
     """Transitions in CSR form."""
 
-    def __init__(
-        self,
-        rows,
-        costs: cython.const[cython.double][:, ::1],
-        available: cython.const[cython.uchar][:, ::1],
-    ):
+    def __init__(self, rows, costs: ConstMatrix, available: ConstFlagMatrix):
         S, q = available.shape[0], costs.shape[0]
         Transitions.__init__(self, S, available.shape[1], q)
         self.costs, self.available = costs, available
@@ -257,9 +210,9 @@ class Sparse(Transitions):
     @cython.exceptval(check=False)
     def evaluate(
         self,
-        weights: cython.const[cython.double][::1],
+        weights: ConstVector,
         reference: cython.Py_ssize_t,
-        guess: cython.const[cython.double][:, ::1],
+        guess: ConstMatrix,
         nearly_closed: cython.double,
         same: cython.double,
     ) -> cython.Py_ssize_t:
@@ -267,10 +220,7 @@ class Sparse(Transitions):
         self._choose_rows(self.policy)
         return self._eliminate(reference) if self.elimination is not None else self._iterate(reference, guess)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _eliminate(self, reference: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def _eliminate(self, reference):
         at = self.state if self.restart > 0.0 else reference
         stuck: cython.Py_ssize_t = -1
         for _ in range(2):
@@ -285,10 +235,7 @@ class Sparse(Transitions):
             at = stuck  # in a closed class: if all states lead there, it is the only one
         return -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _iterate(self, reference: cython.Py_ssize_t, guess: cython.const[cython.double][:, ::1]) -> cython.Py_ssize_t:
+    def _iterate(self, reference, guess):
         S: cython.Py_ssize_t = self.S
         csr.gather_rows(
             self.indptr, self.indices, self.data, self.rows, self.state, self.restart, self.starts, self.columns,
@@ -324,9 +271,9 @@ class Sparse(Transitions):
     @cython.exceptval(check=False)
     def improve(
         self,
-        weights: cython.const[cython.double][::1],
-        policy: cython.const[cython.Py_ssize_t][::1],
-        biases: cython.const[cython.double][:, ::1],
+        weights: ConstVector,
+        policy: ConstInts,
+        biases: ConstMatrix,
         tolerance: cython.double,
         gain: cython.double,
         ahead: cython.bint,
@@ -353,9 +300,7 @@ class Sparse(Transitions):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def rounding(
-        self, weights: cython.const[cython.double][::1], biases: cython.const[cython.double][:, ::1]
-    ) -> cython.double:
+    def rounding(self, weights: ConstVector, biases: ConstMatrix) -> cython.double:
         """Return the rounding error of sums over the longest row."""
         weigh_biases(weights, biases, self.h)
         return sparse_rounding(self.indptr, self.indices, self.data, self.state, self.restart, self.h)
@@ -363,12 +308,7 @@ class Sparse(Transitions):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def complete(
-        self,
-        policy: cython.const[cython.Py_ssize_t][::1],
-        gains: cython.const[cython.double][::1],
-        stationary: cython.double[::1],
-    ) -> cython.void:
+    def complete(self, policy: ConstInts, gains: ConstVector, stationary: Vector) -> cython.void:
         """Compute it by Krylov iterations, and compare with the gains as an independent check."""
         if self.elimination is not None:
             return

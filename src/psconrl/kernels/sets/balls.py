@@ -2,14 +2,11 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstMatrix, ConstVector, Matrix
 from cython.cimports.psconrl.kernels.graphs.successors import check_numbers
 
 
-def move_to_first(
-    p_bar: cython.const[cython.double][:, ::1],
-    radius: cython.const[cython.double][::1],
-    order: cython.const[cython.Py_ssize_t][::1],
-):
+def move_to_first(p_bar: ConstMatrix, radius: ConstVector, order: ConstInts):
     """Return the distributions (n, S) in L1 balls around ``p_bar`` (n, S) that are best for an order of the states.
 
     Each moves half of its radius (n,), or what is left, to the first state of the order, and takes it from the last.
@@ -19,7 +16,7 @@ def move_to_first(
         raise ValueError("distributions (n, S), radii (n,) and an order of all states are needed")
     check_numbers(order, S, "an order of all states is needed")
     result = np.empty((n, S))
-    moved: cython.double[:, ::1] = result
+    moved: Matrix = result
     with cython.nogil:
         first: cython.Py_ssize_t = order[0]
         for row in range(n):

@@ -21,6 +21,7 @@ was looked at last, and ``worst`` the most expensive outcome of every block.
 """
 
 import cython
+from cython.cimports.psconrl.kernels._types import ConstVector
 from cython.cimports.psconrl.kernels.arithmetic.sorting import argsort_into
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -31,16 +32,10 @@ _FEW = cython.declare(cython.Py_ssize_t, 16)  # numbers that are sorted by inser
 class Sets:
     """The largest means of a function h of the states that a set of models allows. Subclasses say which set."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def prepare(self, h: cython.const[cython.double][::1]) -> cython.void:
+    def prepare(self, h):
         """Do what is needed once for every h."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: cython.const[cython.double][::1]) -> cython.double:
+    def mean(self, pair, h):
         """Return the largest mean of a pair."""
         return 0.0
 
@@ -55,7 +50,7 @@ class RowSets(Sets):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def prepare(self, h: cython.const[cython.double][::1]) -> cython.void:
+    def prepare(self, h: ConstVector) -> cython.void:
         """Order the states by decreasing h, ties by index."""
         for s in range(h.shape[0]):
             self.negative[s] = -h[s]
@@ -64,7 +59,7 @@ class RowSets(Sets):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: cython.const[cython.double][::1]) -> cython.double:
+    def mean(self, pair: cython.Py_ssize_t, h: ConstVector) -> cython.double:
         """Return the largest p.h of a pair: lowest probabilities, then up to the highest where h is largest."""
         left: cython.double = 1.0
         value: cython.double = 0.0
@@ -93,7 +88,7 @@ class NoiseSets(Sets):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: cython.const[cython.double][::1]) -> cython.double:
+    def mean(self, pair: cython.Py_ssize_t, h: ConstVector) -> cython.double:
         """Return the largest mean of what is paid plus h, over the noises one after the other."""
         context: cython.Py_ssize_t = self.contexts[pair]
         left: cython.Py_ssize_t = self.successors.shape[1]
@@ -111,12 +106,7 @@ class NoiseSets(Sets):
         largest: cython.double = self.values[0]
         return min(largest, self._of_blocks(pair, self.classes[pair], h))
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def distribution(
-        self, pair: cython.Py_ssize_t, h: cython.const[cython.double][::1], out: cython.double[::1]
-    ) -> cython.void:
+    def distribution(self, pair, h, out):
         """Compute probabilities of the joint outcomes (W,) that attain the largest mean of a pair."""
         context: cython.Py_ssize_t = self.contexts[pair]
         W: cython.Py_ssize_t = self.successors.shape[1]
@@ -147,12 +137,7 @@ class NoiseSets(Sets):
                 if self.blocks[kind, w] == w:
                     out[self.worst[w]] = self.shares[w]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _of_blocks(
-        self, pair: cython.Py_ssize_t, kind: cython.Py_ssize_t, h: cython.const[cython.double][::1]
-    ) -> cython.double:
+    def _of_blocks(self, pair, kind, h):
         """Return the largest mean of what is paid plus h, over the probabilities of the blocks of a class."""
         W: cython.Py_ssize_t = self.successors.shape[1]
         for w in range(W):
@@ -187,12 +172,7 @@ class NoiseSets(Sets):
         self.shares[self.order[0]] += max(left, 0.0)
         return value - max(left, 0.0) * self.negative[self.order[0]]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _of_noise(
-        self, context: cython.Py_ssize_t, first: cython.Py_ssize_t, size: cython.Py_ssize_t, begin: cython.Py_ssize_t
-    ) -> cython.double:
+    def _of_noise(self, context, first, size, begin):
         """Return the largest mean of ``size`` values from ``begin`` on, with the bounds from ``first`` on."""
         if size == 2:  # most noise: an event that happens or not
             return self._of_two(context, first, begin)
@@ -217,10 +197,7 @@ class NoiseSets(Sets):
         self.shares[self.order[0]] += max(left, 0.0)
         return value + max(left, 0.0) * self.values[begin + self.order[0]]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _of_two(self, context: cython.Py_ssize_t, first: cython.Py_ssize_t, begin: cython.Py_ssize_t) -> cython.double:
+    def _of_two(self, context, first, begin):
         """Return the largest mean of two values, as ``_of_noise`` does."""
         one: cython.double = self.values[begin]
         other: cython.double = self.values[begin + 1]
@@ -247,10 +224,7 @@ class NoiseSets(Sets):
         self.shares[0], self.shares[1] = share, other_share
         return (share * one if share > 0.0 else 0.0) + (other_share * other if other_share > 0.0 else 0.0)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _sort(self, n: cython.Py_ssize_t) -> cython.void:
+    def _sort(self, n):
         """Order the first ``n`` numbers in ``negative``, ties by index."""
         if n > _FEW:
             self._sort_many(n)
@@ -258,10 +232,7 @@ class NoiseSets(Sets):
         for k in range(n):
             self._insert(k, k)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _insert(self, n: cython.Py_ssize_t, at: cython.Py_ssize_t) -> cython.void:
+    def _insert(self, n, at):
         """Insert an index into the order of ``n`` others, after those with the same number."""
         place: cython.Py_ssize_t = n
         while place > 0 and self.negative[self.order[place - 1]] > self.negative[at]:
@@ -269,9 +240,6 @@ class NoiseSets(Sets):
             place -= 1
         self.order[place] = at
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _sort_many(self, n: cython.Py_ssize_t) -> cython.void:
+    def _sort_many(self, n):
         """Do the same by merging; the slices would slow down ``_sort``."""
         argsort_into(self.negative[:n], self.order[:n], self.scratch[:n])

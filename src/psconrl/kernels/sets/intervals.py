@@ -6,8 +6,9 @@ concave, so that Newton's steps from outside the interval never enter it.
 
 import cython
 from cython.cimports.libc.math import sqrt
+from cython.cimports.psconrl.kernels._types import ConstInts, ConstPlaces, ConstVector, Vector
 from cython.cimports.psconrl.kernels.arithmetic.special import exp, expm1, lgamma, log, log1p
-from cython.cimports.psconrl.kernels.graphs.successors import check_rows, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_rows
 
 _INF = cython.declare(cython.double, float("inf"))
 _STEPS = cython.declare(cython.Py_ssize_t, 100)  # at most; most ends take less than ten
@@ -77,13 +78,13 @@ def _outside(
 @cython.nogil
 @cython.exceptval(check=False)
 def _fill(
-    indptr: cython.const[index][::1],
-    times: cython.const[cython.Py_ssize_t][::1],
-    visits: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    times: ConstInts,
+    visits: ConstInts,
     log_inverse: cython.double,
-    low: cython.double[::1],
-    high: cython.double[::1],
-    unseen: cython.double[::1],
+    low: Vector,
+    high: Vector,
+    unseen: Vector,
 ) -> cython.void:
     """Compute ``fill_intervals`` for arrays whose shapes fit."""
     for pair in range(visits.shape[0]):
@@ -96,13 +97,13 @@ def _fill(
 
 
 def fill_intervals(
-    indptr: cython.const[index][::1],
-    times: cython.const[cython.Py_ssize_t][::1],
-    visits: cython.const[cython.Py_ssize_t][::1],
+    indptr: ConstPlaces,
+    times: ConstInts,
+    visits: ConstInts,
     log_inverse: cython.double,
-    low: cython.double[::1],
-    high: cython.double[::1],
-    unseen: cython.double[::1],
+    low: Vector,
+    high: Vector,
+    unseen: Vector,
 ):
     """Compute the bounds of every observed transition, and of the unobserved ones."""
     pairs, entries = visits.shape[0], times.shape[0]
@@ -115,12 +116,7 @@ def fill_intervals(
         _fill(indptr, times, visits, log_inverse, low, high, unseen)
 
 
-def fill_ends(
-    sums: cython.const[cython.double][::1],
-    visits: cython.const[cython.Py_ssize_t][::1],
-    log_inverse: cython.double,
-    out: cython.double[::1],
-):
+def fill_ends(sums: ConstVector, visits: ConstInts, log_inverse: cython.double, out: Vector):
     """Compute the upper bound of every mean of observations in [0, 1]."""
     pairs = visits.shape[0]
     if sums.shape[0] != pairs or out.shape[0] != pairs:

@@ -5,10 +5,22 @@ Boxes are given by ``low`` and ``high``, (S*A, S), or as the ``BestRows`` in it;
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._lanes import row_dot, row_sum
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlags,
+    ConstIntMatrix,
+    ConstInts,
+    ConstMatrix,
+    ConstVector,
+    FlagMatrix,
+    IntMatrix,
+    Ints,
+    Matrix,
+    Vector,
+)
 from cython.cimports.psconrl.kernels.arithmetic.sorting import argsort_into
 from cython.cimports.psconrl.kernels.graphs.attractor import Attractor
 from cython.cimports.psconrl.kernels.graphs.successors import check_numbers
-from cython.cimports.psconrl.kernels.linear.elimination import row_dot, row_sum
 from cython.cimports.psconrl.kernels.search.improvement import weigh_biases
 from cython.cimports.psconrl.kernels.sets.best_rows import BestRows
 from cython.cimports.psconrl.kernels.sets.boxes import pour_into, weigh_costs
@@ -18,9 +30,7 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def _check_costs(
-    box: BestRows, costs: cython.const[cython.double][:, ::1], weights: cython.const[cython.double][::1]
-) -> cython.int:
+def _check_costs(box: BestRows, costs: ConstMatrix, weights: ConstVector) -> cython.int:
     """Raise a ValueError unless there are costs (q, S*A) of all pairs and their weights (q,)."""
     if costs.shape[1] != box.S * box.A or weights.shape[0] != costs.shape[0]:
         raise ValueError("costs (q, S*A) and their weights (q,) are needed")
@@ -32,13 +42,13 @@ def _check_costs(
 @cython.exceptval(check=False)
 def _improve(
     box: BestRows,
-    cost: cython.const[cython.double][::1],
-    h: cython.const[cython.double][::1],
+    cost: ConstVector,
+    h: ConstVector,
     tol: cython.double,
-    order: cython.const[cython.Py_ssize_t][::1],
-    difference: cython.double[:, ::1],
-    policy: cython.Py_ssize_t[::1],
-    kernel: cython.double[:, ::1],
+    order: ConstInts,
+    difference: Matrix,
+    policy: Ints,
+    kernel: Matrix,
 ) -> tuple[cython.double, cython.Py_ssize_t]:
     """Compute ``improve_optimistic`` in place, given weighted cost (S*A,), bias h (S,) and the states ordered by it.
 
@@ -64,11 +74,11 @@ def _improve(
 
 def improve_optimistic(
     box: BestRows,
-    costs: cython.const[cython.double][:, ::1],
-    weights: cython.const[cython.double][::1],
-    policy: cython.const[cython.Py_ssize_t][::1],
-    kernel: cython.const[cython.double][:, ::1],
-    biases: cython.const[cython.double][:, ::1],
+    costs: ConstMatrix,
+    weights: ConstVector,
+    policy: ConstInts,
+    kernel: ConstMatrix,
+    biases: ConstMatrix,
     tol: cython.double,
 ):
     """Run Howard's step over pairs (action, distribution in its box); return bound, number of switches, new ones.
@@ -83,11 +93,11 @@ def improve_optimistic(
         raise ValueError("biases (q, S) are needed")
     check_numbers(policy, box.A, "there is no such action")
     new_policy, new_kernel = np.empty(S, np.int64), np.empty((S, S))
-    actions: cython.Py_ssize_t[::1] = new_policy
-    hoped: cython.double[:, ::1] = new_kernel
-    order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
-    room: cython.double[:, ::1] = np.empty((2, S))
-    cost: cython.double[::1] = np.empty(costs.shape[1])
+    actions: Ints = new_policy
+    hoped: Matrix = new_kernel
+    order: IntMatrix = np.empty((2, S), np.int64)
+    room: Matrix = np.empty((2, S))
+    cost: Vector = np.empty(costs.shape[1])
     with cython.nogil:
         actions[:] = policy
         hoped[:, :] = kernel
@@ -105,11 +115,11 @@ class OptimisticAttractor(Attractor):
     ``order``: the reached states, then the others, both in their order; ``kernel`` (S, S): the distributions chosen.
     """
 
-    low: cython.const[cython.double][:, ::1]
-    high: cython.const[cython.double][:, ::1]
-    kernel: cython.double[:, ::1]
-    tried: cython.double[:, ::1]
-    order: cython.Py_ssize_t[::1]
+    low: ConstMatrix
+    high: ConstMatrix
+    kernel: Matrix
+    tried: Matrix
+    order: Ints
     n: cython.Py_ssize_t
 
     @cython.cfunc
@@ -131,7 +141,7 @@ class OptimisticAttractor(Attractor):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def _reached_in(self, W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t) -> cython.double:
+    def _reached_in(self, W: ConstMatrix, i: cython.Py_ssize_t) -> cython.double:
         """Return the probability of the reached states in a row."""
         mass: cython.double = 0.0
         for k in range(self.n):
@@ -160,13 +170,7 @@ class OptimisticAttractor(Attractor):
             self.kernel[s, j] = self.tried[0, j]
 
 
-def drive_to(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    inside: cython.const[cython.uchar][::1],
-    policy: cython.Py_ssize_t[::1],
-    kernel: cython.double[:, ::1],
-):
+def drive_to(low: ConstMatrix, high: ConstMatrix, inside: ConstFlags, policy: Ints, kernel: Matrix):
     """Change actions and distributions outside a set, in place, so that all states reach it with probability one.
 
     Returns False if some cannot. A state keeps its action if that may move it closer.
@@ -180,7 +184,7 @@ def drive_to(
     grown: OptimisticAttractor = OptimisticAttractor(S)
     grown.low, grown.high, grown.kernel = low, high, kernel
     grown.tried, grown.order = np.empty((1, S)), np.empty(S, np.int64)
-    all_actions: cython.uchar[:, ::1] = np.ones((S, pairs // S), np.uint8)
+    all_actions: FlagMatrix = np.ones((S, pairs // S), np.uint8)
     for s in range(S):
         grown.reached[s] = inside[s]
     grown.lead(all_actions, policy, 0.0, True)
@@ -190,13 +194,7 @@ def drive_to(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _backward(
-    box: BestRows,
-    cost: cython.const[cython.double][::1],
-    actions: cython.Py_ssize_t[:, ::1],
-    orders: cython.Py_ssize_t[:, ::1],
-    values: cython.double[:, ::1],
-) -> cython.void:
+def _backward(box: BestRows, cost: ConstVector, actions: IntMatrix, orders: IntMatrix, values: Matrix) -> cython.void:
     """Compute the recursion of ``optimistic_horizon``: actions (H, S), first values (S,).
 
     ``orders`` (H + 1, S): for every step the states by increasing value after it; the last row is scratch. The first
@@ -218,12 +216,7 @@ def _backward(
 @cython.nogil
 @cython.exceptval(check=False)
 def _forward(
-    box: BestRows,
-    costs: cython.const[cython.double][:, ::1],
-    actions: cython.const[cython.Py_ssize_t][:, ::1],
-    orders: cython.const[cython.Py_ssize_t][:, ::1],
-    visits: cython.double[:, ::1],
-    totals: cython.double[::1],
+    box: BestRows, costs: ConstMatrix, actions: ConstIntMatrix, orders: ConstIntMatrix, visits: Matrix, totals: Vector
 ) -> cython.void:
     """Compute visits (H, S) of the chosen path from those of its first step, and its costs, (q,)."""
     H, S = actions.shape[0], actions.shape[1]
@@ -241,11 +234,7 @@ def _forward(
 
 
 def optimistic_horizon(
-    box: BestRows,
-    costs: cython.const[cython.double][:, ::1],
-    weights: cython.const[cython.double][::1],
-    horizon: cython.Py_ssize_t,
-    start: cython.Py_ssize_t,
+    box: BestRows, costs: ConstMatrix, weights: ConstVector, horizon: cython.Py_ssize_t, start: cython.Py_ssize_t
 ):
     r"""Run the backward recursion :math:`Q_h = c_w + \min_{p} p \cdot V_{h+1}`, then forward along its choices.
 
@@ -257,12 +246,12 @@ def optimistic_horizon(
     if horizon < 1 or not 0 <= start < S:
         raise ValueError("a horizon of at least one step and one of the states are needed")
     chosen, visited, total = np.empty((horizon, S), np.int64), np.zeros((horizon, S)), np.zeros(q)
-    actions: cython.Py_ssize_t[:, ::1] = chosen
-    visits: cython.double[:, ::1] = visited
-    totals: cython.double[::1] = total
-    cost: cython.double[::1] = np.empty(costs.shape[1])
-    values: cython.double[:, ::1] = np.empty((2, S))
-    orders: cython.Py_ssize_t[:, ::1] = np.empty((horizon + 1, S), np.int64)
+    actions: IntMatrix = chosen
+    visits: Matrix = visited
+    totals: Vector = total
+    cost: Vector = np.empty(costs.shape[1])
+    values: Matrix = np.empty((2, S))
+    orders: IntMatrix = np.empty((horizon + 1, S), np.int64)
     with cython.nogil:
         weigh_costs(costs, weights, cost)
         _backward(box, cost, actions, orders, values)

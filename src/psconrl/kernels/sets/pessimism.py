@@ -5,7 +5,18 @@
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.graphs.successors import check_matrix, check_numbers, index
+from cython.cimports.psconrl.kernels._types import (
+    ConstFlags,
+    ConstIntMatrix,
+    ConstInts,
+    ConstMatrix,
+    ConstPlaces,
+    ConstVector,
+    Matrix,
+    Vector,
+    index,
+)
+from cython.cimports.psconrl.kernels.graphs.successors import check_matrix, check_numbers
 from cython.cimports.psconrl.kernels.sets.confidence_sets import NoiseSets, RowSets, Sets
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -13,50 +24,43 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 _STEP = cython.declare(cython.double, 0.9)
 
 
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def _check(
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    low: cython.const[cython.double][::1],
-    high: cython.const[cython.double][::1],
-    unseen: cython.const[cython.double][::1],
+def row_sets(
+    indptr: ConstPlaces,
+    successors: ConstPlaces,
+    low: ConstVector,
+    high: ConstVector,
+    unseen: ConstVector,
     n_states: cython.Py_ssize_t,
-) -> cython.int:
-    """Raise a ValueError unless there are bounds of every pair and of every entry."""
-    entries = successors.shape[0]
-    if indptr.shape[0] != unseen.shape[0] + 1 or low.shape[0] != entries or high.shape[0] != entries:
+):
+    """Return the sets of all distributions within bounds of every pair and of every entry."""
+    n, entries = unseen.shape[0], successors.shape[0]
+    if indptr.shape[0] != n + 1 or low.shape[0] != entries or high.shape[0] != entries:
         raise ValueError("bounds of every pair and of every successor seen are needed")
+    if n_states < 1 or n % n_states:
+        raise ValueError("a number h for every state is needed")
     check_matrix(indptr, successors, entries, n_states)
-    return 0
-
-
-@cython.cfunc
-def _row_sets(indptr, successors, low, high, unseen, n_states: cython.Py_ssize_t) -> RowSets:
-    """Return sets of rows whose bounds have been checked."""
     sets: RowSets = RowSets()
+    sets.n_states, sets.n_pairs = n_states, n
     sets.indptr, sets.successors, sets.low, sets.high, sets.unseen = indptr, successors, low, high, unseen
     sets.negative, sets.place = np.empty(n_states), np.full(n_states, -1, np.int64)
     sets.order, sets.scratch = np.empty((2, n_states), np.int64)
     return sets
 
 
-@cython.cfunc
-@cython.exceptval(-1, check=False)
-def _check_noise(
+def noise_sets(
     successors: cython.const[index][:, ::1],
-    paid: cython.const[cython.double][:, ::1],
-    contexts: cython.const[cython.Py_ssize_t][::1],
-    sizes: cython.const[cython.Py_ssize_t][::1],
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    classes: cython.const[cython.Py_ssize_t][::1],
-    blocks: cython.const[cython.Py_ssize_t][:, ::1],
-    least: cython.const[cython.double][:, ::1],
-    most: cython.const[cython.double][:, ::1],
+    paid: ConstMatrix,
+    contexts: ConstInts,
+    sizes: ConstInts,
+    low: ConstMatrix,
+    high: ConstMatrix,
+    classes: ConstInts,
+    blocks: ConstIntMatrix,
+    least: ConstMatrix,
+    most: ConstMatrix,
     n_states: cython.Py_ssize_t,
-) -> cython.int:
-    """Raise a ValueError unless every pair has a context, and every outcome a successor, a cost and bounds."""
+):
+    """Return the sets of all distributions of the noise within bounds of its values, and of blocks of outcomes."""
     n, W = successors.shape[0], successors.shape[1]
     if n_states < 1 or n % n_states or contexts.shape[0] != n or paid.shape[0] != n or paid.shape[1] != W:
         raise ValueError("a context for every pair, and what every outcome costs, are needed")
@@ -89,78 +93,40 @@ def _check_noise(
             first = blocks[k, w]
             if not -1 <= first < W or (first >= 0 and blocks[k, first] != first):
                 raise ValueError("a block is named after its first outcome")
-    return 0
-
-
-@cython.cfunc
-def _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most) -> NoiseSets:
-    """Return sets of noise whose bounds have been checked."""
     sets: NoiseSets = NoiseSets()
+    sets.n_states, sets.n_pairs = n_states, n
     sets.successors, sets.paid, sets.contexts = successors, paid, contexts
     sets.sizes, sets.low, sets.high = sizes, low, high
     sets.classes, sets.blocks, sets.least, sets.most = classes, blocks, least, most
-    W = sets.successors.shape[1]
     sets.values, sets.negative, sets.shares = np.empty((3, W))
     sets.order, sets.scratch, sets.worst = np.zeros((3, W), np.int64)
     return sets
 
 
-def worst_means(
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    low: cython.const[cython.double][::1],
-    high: cython.const[cython.double][::1],
-    unseen: cython.const[cython.double][::1],
-    h: cython.const[cython.double][::1],
-):
-    """Return the largest p.h of every pair, (S*A,)."""
-    n, S = unseen.shape[0], h.shape[0]
-    _check(indptr, successors, low, high, unseen, S)
-    if S < 1 or n % S:
+@cython.cfunc
+def _check_fits(sets: Sets, h: ConstVector):
+    if h.shape[0] != sets.n_states:
         raise ValueError("a number h for every state is needed")
-    return _means(_row_sets(indptr, successors, low, high, unseen, S), n, h)
 
 
-def worst_noise_means(
-    successors: cython.const[index][:, ::1],
-    paid: cython.const[cython.double][:, ::1],
-    contexts: cython.const[cython.Py_ssize_t][::1],
-    sizes: cython.const[cython.Py_ssize_t][::1],
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    classes: cython.const[cython.Py_ssize_t][::1],
-    blocks: cython.const[cython.Py_ssize_t][:, ::1],
-    least: cython.const[cython.double][:, ::1],
-    most: cython.const[cython.double][:, ::1],
-    h: cython.const[cython.double][::1],
-):
-    """Return the largest mean of what is paid plus h of every pair, (S*A,)."""
-    _check_noise(successors, paid, contexts, sizes, low, high, classes, blocks, least, most, h.shape[0])
-    return _means(
-        _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most), contexts.shape[0], h
-    )
+def worst_means(sets: Sets, h: ConstVector):
+    """Return the largest mean of h, and of what outcomes cost, of every pair, (S*A,)."""
+    _check_fits(sets, h)
+    result = np.empty(sets.n_pairs)
+    out: Vector = result
+    with cython.nogil:
+        sets.prepare(h)
+        for pair in range(out.shape[0]):
+            out[pair] = sets.mean(pair, h)
+    return result
 
 
-def worst_noise_distributions(
-    successors: cython.const[index][:, ::1],
-    paid: cython.const[cython.double][:, ::1],
-    contexts: cython.const[cython.Py_ssize_t][::1],
-    sizes: cython.const[cython.Py_ssize_t][::1],
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    classes: cython.const[cython.Py_ssize_t][::1],
-    blocks: cython.const[cython.Py_ssize_t][:, ::1],
-    least: cython.const[cython.double][:, ::1],
-    most: cython.const[cython.double][:, ::1],
-    h: cython.const[cython.double][::1],
-    pairs: cython.const[cython.Py_ssize_t][::1],
-):
+def distributions_of(sets: NoiseSets, h: ConstVector, pairs: ConstInts):
     """Return distributions of the joint outcomes (n, W) that attain the largest means of some pairs (n,)."""
-    _check_noise(successors, paid, contexts, sizes, low, high, classes, blocks, least, most, h.shape[0])
-    check_numbers(pairs, contexts.shape[0], "there is no such pair")
-    sets = _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most)
-    result = np.empty((pairs.shape[0], successors.shape[1]))
-    out: cython.double[:, ::1] = result
+    _check_fits(sets, h)
+    check_numbers(pairs, sets.n_pairs, "there is no such pair")
+    result = np.empty((pairs.shape[0], sets.successors.shape[1]))
+    out: Matrix = result
     with cython.nogil:
         for k in range(pairs.shape[0]):
             sets.distribution(pairs[k], h, out[k])
@@ -168,27 +134,10 @@ def worst_noise_distributions(
 
 
 @cython.cfunc
-def _means(sets: Sets, n: cython.Py_ssize_t, h: cython.const[cython.double][::1]):
-    """Return the largest means of all pairs."""
-    result = np.empty(n)
-    out: cython.double[::1] = result
-    with cython.nogil:
-        sets.prepare(h)
-        for pair in range(n):
-            out[pair] = sets.mean(pair, h)
-    return result
-
-
-@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _sweep(
-    sets: Sets,
-    policy: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][::1],
-    relying: cython.const[cython.uchar][::1],
-    h: cython.const[cython.double][::1],
-    residual: cython.double[::1],
+    sets: Sets, policy: ConstMatrix, costs: ConstVector, relying: ConstFlags, h: ConstVector, residual: Vector
 ) -> tuple[cython.double, cython.double]:
     """Compute the gain of a step minus h in states that do not rely, in ``residual``; return its largest and least."""
     S, A = policy.shape[0], policy.shape[1]
@@ -209,80 +158,29 @@ def _sweep(
 
 
 def worst_case(
-    policy: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    low: cython.const[cython.double][::1],
-    high: cython.const[cython.double][::1],
-    unseen: cython.const[cython.double][::1],
-    relying: cython.const[cython.uchar][::1],
+    sets: Sets,
+    policy: ConstMatrix,
+    costs: ConstVector,
+    relying: ConstFlags,
     recovery: cython.double,
     limit: cython.double,
     sweeps: cython.Py_ssize_t,
     settled: cython.double,
-    h: cython.double[::1],
+    h: Vector,
 ):
     """Run value iteration from h (S,), in place; return the least bound found, and the h that attains it.
 
     Stops once the bound is within the limit, provably beyond it, or settled. States that are ``relying`` count
     ``recovery`` more than all others.
     """
-    S, n = h.shape[0], unseen.shape[0]
-    _check(indptr, successors, low, high, unseen, S)
+    S, n = h.shape[0], sets.n_pairs
+    _check_fits(sets, h)
     if policy.shape[0] != S or policy.shape[1] * S != n or costs.shape[0] != n:
         raise ValueError("a policy (S, A) and costs (S*A,) are needed")
-    sets = _row_sets(indptr, successors, low, high, unseen, S)
-    return _iterate(sets, policy, costs, relying, recovery, limit, sweeps, settled, h)
-
-
-def worst_noise_case(
-    policy: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][::1],
-    successors: cython.const[index][:, ::1],
-    paid: cython.const[cython.double][:, ::1],
-    contexts: cython.const[cython.Py_ssize_t][::1],
-    sizes: cython.const[cython.Py_ssize_t][::1],
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    classes: cython.const[cython.Py_ssize_t][::1],
-    blocks: cython.const[cython.Py_ssize_t][:, ::1],
-    least: cython.const[cython.double][:, ::1],
-    most: cython.const[cython.double][:, ::1],
-    relying: cython.const[cython.uchar][::1],
-    recovery: cython.double,
-    limit: cython.double,
-    sweeps: cython.Py_ssize_t,
-    settled: cython.double,
-    h: cython.double[::1],
-):
-    """Compute the same as ``worst_case`` over bounds of the noise."""
-    S, n = h.shape[0], contexts.shape[0]
-    _check_noise(successors, paid, contexts, sizes, low, high, classes, blocks, least, most, S)
-    if policy.shape[0] != S or policy.shape[1] * S != n or costs.shape[0] != n:
-        raise ValueError("a policy (S, A) and costs (S*A,) are needed")
-    sets = _noise_sets(successors, paid, contexts, sizes, low, high, classes, blocks, least, most)
-    return _iterate(sets, policy, costs, relying, recovery, limit, sweeps, settled, h)
-
-
-@cython.cfunc
-def _iterate(
-    sets: Sets,
-    policy: cython.const[cython.double][:, ::1],
-    costs: cython.const[cython.double][::1],
-    relying: cython.const[cython.uchar][::1],
-    recovery: cython.double,
-    limit: cython.double,
-    sweeps: cython.Py_ssize_t,
-    settled: cython.double,
-    h: cython.double[::1],
-):
-    """Run the value iteration of ``worst_case`` over any sets."""
-    S = h.shape[0]
     if relying.shape[0] != S:
         raise ValueError("the states that rely (S,) are needed")
-    residual: cython.double[::1] = np.zeros(S)
-    best: cython.double[::1] = np.empty(S)
+    residual: Vector = np.zeros(S)
+    best: Vector = np.empty(S)
     bound: cython.double = _INFINITE
     with cython.nogil:
         for s in range(S):

@@ -24,12 +24,12 @@ Where there are bounds on the probabilities of blocks of joint outcomes, too, th
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from psconrl.base.arrays import Bools, Floats, Places
-from psconrl.kernels.sets.pessimism import worst_case, worst_means, worst_noise_case, worst_noise_means
+from psconrl.kernels.sets.pessimism import noise_sets, row_sets, worst_case, worst_means
 from psconrl.planning.robust.noise_box import NoiseBox
 from psconrl.planning.robust.worst_noise import worst_bias
 from psconrl.planning.tolerances import BOUND_GAP, BOUND_ROUNDING
@@ -58,12 +58,15 @@ def largest_means(distributions: Distributions | NoiseBox, h: Floats, paid: Floa
 
     ``paid`` (S*A, W): what outcomes of the noise cost, which is added to h.
     """
-    means: Floats = (
-        worst_noise_means(*distributions.arrays(paid), h)
-        if isinstance(distributions, NoiseBox)
-        else worst_means(*distributions, h)
-    )
+    means: Floats = worst_means(_sets(distributions, paid, h.size), h)
     return means
+
+
+def _sets(distributions: Distributions | NoiseBox, paid: Floats | None, n_states: int) -> Any:
+    """Return the sets as the kernels take them."""
+    if isinstance(distributions, NoiseBox):
+        return noise_sets(*distributions.arrays(paid), n_states)
+    return row_sets(*distributions, n_states)
 
 
 def worst_average(
@@ -95,12 +98,8 @@ def worst_average(
     if isinstance(distributions, NoiseBox) and not states.any():
         bias = worst_bias(policy, flat, distributions, bias, paid, BOUND_GAP * unit).copy()
         sweeps = min(sweeps, NOISE_SWEEPS)
-    rest = (states, recovery, limit, sweeps, BOUND_GAP * unit, bias)
-    played = np.ascontiguousarray(policy)
-    if isinstance(distributions, NoiseBox):
-        bound = worst_noise_case(played, flat, *distributions.arrays(paid), *rest)
-    else:
-        bound = worst_case(played, flat, *distributions, *rest)
-    values = largest_means(distributions, bias, paid)
+    sets, played = _sets(distributions, paid, S), np.ascontiguousarray(policy)
+    bound = worst_case(sets, played, flat, states, recovery, limit, sweeps, BOUND_GAP * unit, bias)
+    values: Floats = worst_means(sets, bias)
     scale = float(np.abs(bias).max() + np.abs(reached).max())
     return WorstCase(bound + BOUND_ROUNDING * scale, bias, (values + flat).reshape(S, A))

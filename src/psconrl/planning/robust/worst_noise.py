@@ -9,13 +9,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.base.arrays import Bools, Floats, Ints, Places
-from psconrl.base.sizes import ELIMINATED_CHAIN_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels.sets.pessimism import worst_noise_distributions
-from psconrl.markov.direct_solver import DirectSolver, narrow_order
+from psconrl.kernels.sets.pessimism import distributions_of, noise_sets
 from psconrl.markov.elimination_order import Order
-from psconrl.markov.gain_bias import solve_chain
-from psconrl.markov.sparse_solver import SparseSolver
+from psconrl.markov.select_solver import select_solver
 from psconrl.planning.robust.noise_box import NoiseBox
 
 NOISE_STEPS = 20  # of policy iteration, at most
@@ -30,11 +27,11 @@ def worst_bias(policy: Floats, costs: Floats, box: NoiseBox, start: Floats, paid
     S, A = policy.shape
     pairs = np.flatnonzero(policy.ravel() > 0.0)
     states, shares = pairs // A, policy.ravel()[pairs]
-    following, sets = box.successors[pairs], box.arrays(paid)
+    following, sets = box.successors[pairs], noise_sets(*box.arrays(paid), S)
     chains = _Chains(S, states, following, box.possible(pairs), box.order)
     h, best, bound = start, start, np.inf
     for _ in range(NOISE_STEPS):
-        worst = worst_noise_distributions(*sets, h, pairs)
+        worst = distributions_of(sets, h, pairs)
         means = costs[pairs] if paid is None else costs[pairs] + (worst * paid[pairs]).sum(axis=1)
         cost = np.bincount(states, weights=shares * means, minlength=S)
         moved = np.bincount(states, weights=shares * (worst * h[following]).sum(axis=1), minlength=S)
@@ -60,11 +57,8 @@ class _Chains:
         self._numbers, self._of_cell = np.unique(numbers, return_inverse=True)
         self._indptr = np.searchsorted(self._numbers, np.arange(S + 1) * S).astype(np.int32)
         self._indices = (self._numbers % S).astype(np.int32)
-        self._solver: SparseSolver | None = None
-        if order is None and S > ELIMINATED_CHAIN_STATES:
-            order = narrow_order(self._indptr, self._indices, S)
-        if order is not None and S > ELIMINATED_CHAIN_STATES:
-            self._solver = SparseSolver(DirectSolver(order))
+        pattern = csr_array((np.ones(self._indices.size), self._indices, self._indptr), shape=(S, S))
+        self._solver = select_solver(pattern, order)
 
     def bias(self, mass: Floats, cost: Floats) -> Floats | None:
         """Return the bias (S,) of a cost; None if there are several closed classes, or the chain is not solved."""
@@ -72,11 +66,7 @@ class _Chains:
         data = sums / np.repeat(np.add.reduceat(sums, self._indptr[:-1]), np.diff(self._indptr))
         matrix = csr_array((data, self._indices, self._indptr), shape=(self._S, self._S))
         try:
-            found = (
-                solve_chain(matrix.toarray(), cost[None])
-                if self._solver is None
-                else self._solver.solve(matrix, cost[None])
-            )
+            found = self._solver.solve(matrix, cost[None])
         except SolverError:
             return None
         return None if found is None else np.ascontiguousarray(found.biases[0])
@@ -87,5 +77,5 @@ def worst_distributions(box: NoiseBox, pairs: Ints, h: Floats, paid: Floats | No
 
     ``paid`` (S*A, W): what outcomes cost, which is added to h. The means are those of ``pessimism.largest_means``.
     """
-    found: Floats = worst_noise_distributions(*box.arrays(paid), h, pairs)
+    found: Floats = distributions_of(noise_sets(*box.arrays(paid), h.size), h, pairs)
     return found
