@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._types import index
 from cython.cimports.psconrl.kernels.arithmetic.special import exp
-from cython.cimports.psconrl.kernels.graphs.successors import check_graph, index
+from cython.cimports.psconrl.kernels.graphs.successors import check_graph
 from cython.cimports.psconrl.kernels.play.rounds import RoundLearner
 
 # Distribution of costs around their means: exact, one of two values, counts, or uniform.
