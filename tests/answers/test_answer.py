@@ -286,7 +286,7 @@ def test_a_system_for_agents_is_linear():
         exact = found.of_policy(found.plan.occupancy)
         assert system.statement.requirements[1].quantity.value(exact) <= 1 + 1e-9
     ratio = psconrl.linear(shop(demand=Gamma(4, 2), minimise="money / demand"), demand=2.3)
-    assert ratio.objective.name.startswith("money - 1.")
+    assert ratio.statement.rows[0].name.startswith("money - 1.")
 
 
 def test_agents_learn_under_ratios_percentiles_and_shortfalls():
