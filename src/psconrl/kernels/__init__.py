@@ -1,7 +1,9 @@
 """The kernels: numerical loops, compiled when the package is built; arrays in, arrays out.
 
-The sources are Python in which arguments and attributes are typed for Cython. Importing this package chooses the widest
-instruction set that was built and that the processor has. Results are the same to the last bit for all of them.
+The sources are Python in which arguments and attributes are typed for Cython; ``_types.pxd`` names the types of arrays.
+A function that other kernels call is declared, with its types, in the ``.pxd`` beside its source, and only there.
+Importing this package chooses the widest instruction set that was built and that the processor has. Results are the
+same to the last bit for all of them.
 
 The environment variable ``PSCONRL_KERNELS`` overrides the choice: ``baseline``, ``avx2`` or ``avx512``; or ``python``,
 which runs the sources as they are, for debuggers and coverage (a hundred times slower; needs Cython installed).
