@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psconrl.answers.answer import Answer
 from psconrl.systems import System
-from psconrl.systems.answer import Answer
 from trades import own_model
 from trades.own_model import Key, OwnModel
 from trades.trade import Numbers, Trade

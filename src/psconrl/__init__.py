@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from psconrl._version import __version__
+from psconrl.base.escaping import quoted
 from psconrl.envs.registration import register_with_gymnasium as _register
 from psconrl.errors import (
     AdviceWarning,
@@ -28,10 +29,14 @@ from psconrl.errors import (
     StoreError,
     StructureWarning,
 )
-from psconrl.escaping import quoted
 
 if TYPE_CHECKING:
     from psconrl import agents as agents
+    from psconrl.answers.deterministic import best_deterministic
+    from psconrl.answers.explanation import explain
+    from psconrl.answers.pareto import pareto, pareto_surface
+    from psconrl.answers.threshold_rule import threshold_rule
+    from psconrl.answers.windows import plan_windows
     from psconrl.envs.continuing import continuing
     from psconrl.envs.gridworld import gridworld
     from psconrl.envs.gym_env import CMDPEnv
@@ -41,21 +46,16 @@ if TYPE_CHECKING:
     from psconrl.learning.runtime.contract import Episode
     from psconrl.learning.runtime.labels import LabelledAgent, Labels
     from psconrl.learning.runtime.logs import CSVLog, TensorBoardLog
-    from psconrl.learning.runtime.watchdog import Watchdog
+    from psconrl.learning.watchdog import Watchdog
     from psconrl.markov.evaluation import evaluate
     from psconrl.markov.hitting_times import diameter
     from psconrl.model.cmdp import CMDP
     from psconrl.model.io import save
     from psconrl.model.units import Units
-    from psconrl.planning.analysis.deterministic import best_deterministic
-    from psconrl.planning.analysis.explanation import explain
-    from psconrl.planning.analysis.pareto import pareto, pareto_surface
-    from psconrl.planning.analysis.threshold_rule import threshold_rule
-    from psconrl.planning.analysis.windows import plan_windows
-    from psconrl.planning.certificate import certify
     from psconrl.planning.plan import Plan
     from psconrl.planning.planner import plan
-    from psconrl.planning.proof import Status
+    from psconrl.planning.proof.certificate import Status
+    from psconrl.planning.proof.certify import certify
     from psconrl.simulation.model_estimation import estimate
     from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
@@ -75,30 +75,30 @@ _HOME = {
     "PSConRL": "psconrl.learning.agents.psconrl",
     "Plan": "psconrl.planning.plan",
     "Simulation": "psconrl.simulation.model_run",
-    "Status": "psconrl.planning.proof",
+    "Status": "psconrl.planning.proof.certificate",
     "System": "psconrl.systems.system",
     "TensorBoardLog": "psconrl.learning.runtime.logs",
-    "Watchdog": "psconrl.learning.runtime.watchdog",
+    "Watchdog": "psconrl.learning.watchdog",
     "Units": "psconrl.model.units",
-    "best_deterministic": "psconrl.planning.analysis.deterministic",
-    "certify": "psconrl.planning.certificate",
+    "best_deterministic": "psconrl.answers.deterministic",
+    "certify": "psconrl.planning.proof.certify",
     "continuing": "psconrl.envs.continuing",
     "diameter": "psconrl.markov.hitting_times",
     "estimate": "psconrl.simulation.model_estimation",
     "evaluate": "psconrl.markov.evaluation",
-    "explain": "psconrl.planning.analysis.explanation",
+    "explain": "psconrl.answers.explanation",
     "gridworld": "psconrl.envs.gridworld",
     "load": "psconrl.envs.registry",
     "load_agent": "psconrl.learning.registry",
     "load_system": "psconrl.envs.registry",
-    "pareto": "psconrl.planning.analysis.pareto",
-    "pareto_surface": "psconrl.planning.analysis.pareto",
+    "pareto": "psconrl.answers.pareto",
+    "pareto_surface": "psconrl.answers.pareto",
     "plan": "psconrl.planning.planner",
-    "plan_windows": "psconrl.planning.analysis.windows",
+    "plan_windows": "psconrl.answers.windows",
     "regret": "psconrl.simulation.regret",
     "save": "psconrl.model.io",
     "simulate": "psconrl.simulation.simulate",
-    "threshold_rule": "psconrl.planning.analysis.threshold_rule",
+    "threshold_rule": "psconrl.answers.threshold_rule",
 }
 
 __all__ = [

@@ -155,7 +155,7 @@ def test_mistakes_are_one_line(arguments, words, capsys):
 
 
 def test_a_source_without_storm_says_what_to_install(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("psconrl.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("psconrl.base.extras.find_spec", lambda name: None)
     (tmp_path / "model.nm").write_text("mdp")
     code, printed = run(capsys, "solve", "model.nm", "--minimise", "x")
     assert code == 2

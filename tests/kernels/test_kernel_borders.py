@@ -6,45 +6,23 @@ Each call is made twice: as it is, which must succeed, and with one argument dam
 import numpy as np
 import pytest
 
-from psconrl.kernels import (
-    aggregation,
-    attractor,
-    balls,
-    best_rows,
-    boxes,
-    closed_classes,
-    costs,
-    counts,
-    csr,
-    dirichlet,
-    double_double,
+from psconrl.kernels.agents import least_squares_values, sa_cvi, sa_cvi_blocks, trips
+from psconrl.kernels.arithmetic import products
+from psconrl.kernels.chains import closed_classes, costs, double_double, occupancy, policy_evaluation, transient, visits
+from psconrl.kernels.draws import counts, dirichlet
+from psconrl.kernels.graphs import attractor, moves, nested_dissection, successors
+from psconrl.kernels.linear import aggregation, csr, multigrid_steps, sparse_elimination
+from psconrl.kernels.play import play_loop, rounds
+from psconrl.kernels.search import (
     drive_to_best,
     improvement,
-    intervals,
-    least_squares_values,
-    moves,
-    multigrid_steps,
-    nested_dissection,
-    occupancy,
-    optimism,
+    mixture_search,
     outward_improvement,
-    pessimism,
-    play,
-    policy_evaluation,
-    products,
-    rounds,
-    sa_cvi,
-    sa_cvi_blocks,
-    search,
     small_components,
-    sparse_elimination,
     sparse_improvement,
-    successors,
-    transient,
-    trips,
-    visits,
 )
-from psconrl.kernels.transitions import Rows
+from psconrl.kernels.search.transitions import Rows
+from psconrl.kernels.sets import balls, best_rows, boxes, intervals, optimism, pessimism
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 
 
@@ -102,7 +80,7 @@ ORDER = order_for(INDPTR, INDICES, 2, np.inf)
 
 def newton(indptr, indices, data, state, order, products, costs):
     rows = Rows(indptr, indices, data, state, 0.0, order, products, 1e-9)
-    return search.newton(rows, costs, ones(0), yes(2, 1), ints(0, 0)[None], ones(0), False, *TOLERANCES)
+    return mixture_search.newton(rows, costs, ones(0), yes(2, 1), ints(0, 0)[None], ones(0), False, *TOLERANCES)
 
 
 def eliminated(order, **changed):
@@ -338,7 +316,7 @@ CALLS = [
     (attractor.attract_sparse,
      {**CHAIN, "available": yes(2, 1), "inside": yes(2), "policy": ints(0, 0), "least": 0.0, "keeps": True},
      (*MATRIX, {"policy": ints(0, 1)}, {"policy": ints(0)}, {"inside": yes(1)})),
-    (play.expected_averages, {"policy": ones(2, 2, 1), **MODEL, "costs": ones(1, 2, 1), "state": 0},
+    (play_loop.expected_averages, {"policy": ones(2, 2, 1), **MODEL, "costs": ones(1, 2, 1), "state": 0},
      (*GRAPH, {"probabilities": ones(2)}, {"costs": ones(1, 1, 1)}, {"state": 2})),
     (rounds.LastRound(2).learn, {"state": 0, "action": 0, "successor": 0, "costs": ones(2)}, ({"costs": ones(1)},)),
     (triple_qa, {"state": 1, "action": 1, "successor": 1, "cost": ones(2)},

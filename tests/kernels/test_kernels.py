@@ -12,20 +12,12 @@ import numpy as np
 import pytest
 
 from psconrl import kernels
-from psconrl.kernels import (
-    _cpu,
-    counts,
-    csr,
-    dirichlet,
-    graph,
-    krylov,
-    nested_dissection,
-    play,
-    products,
-    rounds,
-    successors,
-    sweeps,
-)
+from psconrl.kernels import _cpu
+from psconrl.kernels.arithmetic import products
+from psconrl.kernels.draws import counts, dirichlet
+from psconrl.kernels.graphs import graph, nested_dissection, successors
+from psconrl.kernels.linear import csr, krylov, sweeps
+from psconrl.kernels.play import play_loop, rounds
 
 SOURCES = sorted(path.stem for path in Path(kernels.__file__).parent.glob("[!_]*.py"))
 
@@ -130,7 +122,7 @@ def test_a_model_that_claims_more_entries_than_it_has_is_not_played():
     policy, costs = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
     for indptr in ([0, 10**6], [-1, 1]):
         with pytest.raises(ValueError, match="row starts of a matrix"):
-            play.expected_averages(policy, np.array(indptr, np.int32), np.zeros(1, np.int32), np.ones(1), costs, 0)
+            play_loop.expected_averages(policy, np.array(indptr, np.int32), np.zeros(1, np.int32), np.ones(1), costs, 0)
 
 
 CHAIN = np.array([0, 2, 3], np.int32), np.array([0, 1, 0], np.int32), np.array([0.5, 0.5, 1.0])
@@ -229,7 +221,7 @@ def test_a_loop_without_what_it_needs_is_not_begun(changed, said):
     as_they_are = ("state", "step", "steps", "max_steps", "emission", "round_", "next_checkpoint", "learner")
 
     def played(**other):
-        return play.play(
+        return play_loop.play(
             *(
                 x if name in as_they_are or isinstance(x, np.ndarray) else np.zeros(x, whole.get(name, float))
                 for name, x in (given | other).items()

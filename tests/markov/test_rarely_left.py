@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array, diags_array
 
 import psconrl
-from psconrl.arrays import in_32_bits
+from psconrl.base.arrays import in_32_bits
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
 
 

@@ -10,8 +10,9 @@ from scipy.sparse import csr_array
 
 from exact import rationals, stationary
 from psconrl import kernels
-from psconrl.arrays import in_32_bits
-from psconrl.kernels import elimination, krylov, policy_chain, sparse_elimination
+from psconrl.base.arrays import in_32_bits
+from psconrl.kernels.chains import policy_chain
+from psconrl.kernels.linear import elimination, krylov, sparse_elimination
 from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 from psconrl.markov.sparse_solver import SparseSolver

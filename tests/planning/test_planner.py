@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 import psconrl
 from models import cmdps, examples, random_cmdp
 from psconrl import CMDP, Status, certify, evaluate, plan
+from psconrl.answers.inspection import inspect_model
 from psconrl.errors import ConfigError, InfeasibleError, ModelError
 from psconrl.model.transition import Transition
-from psconrl.planning.analysis.inspection import inspect_model
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve

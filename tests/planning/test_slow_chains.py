@@ -6,15 +6,15 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from psconrl import CMDP, Status, certify, evaluate, plan
-from psconrl.kernels import wide_elimination
+from psconrl.kernels.linear import wide_elimination
 from psconrl.markov.anchored_bias import RingingChain, best_level
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
 from psconrl.planning import planner
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import certificate_of
-from psconrl.planning.corrected_potential import corrected, is_coarse
+from psconrl.planning.proof.certify import certificate_of
+from psconrl.planning.proof.corrected_potential import corrected, is_coarse
 
 SPEEDS = np.array([0.8, 1.0, 1.25])
 

@@ -18,7 +18,7 @@ import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import FixedPolicy
 from psconrl.errors import AgentError, ConfigError, ModelError
-from psconrl.kernels.play import play
+from psconrl.kernels.play.play_loop import play
 from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.random_numbers import BLOCK, UniformStream
 from psconrl.model import fingerprint as fingerprints

@@ -131,7 +131,7 @@ MAY_ASK = {
     "psconrl.model.cmdp": "says in which form the user gave the model",
     "psconrl.model.validation": "checks a matrix of the user",
     "psconrl.model.io": "writes the form in which the model was given",
-    "psconrl.planning.analysis.inspection": "reports the form to the user",
+    "psconrl.answers.inspection": "reports the form to the user",
     "psconrl.learning.part": "shows and compares the options of a part",
     "psconrl.learning.posterior.given_weights": "reads weights of the user",
     "psconrl.learning.runtime.persistence": "writes options to files",
@@ -188,7 +188,7 @@ def test_numbers_of_the_same_name_are_the_same():
                 for name, number in assigned(node):
                     found[name].setdefault(number, []).append(module)
     assert {name: where for name, where in found.items() if len(where) > 1} == {}
-    assert found["MULTIGRID_STATES"] == {"5000": ["psconrl.sizes"]}
+    assert found["MULTIGRID_STATES"] == {"5000": ["psconrl.base.sizes"]}
 
 
 def trees():

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from psconrl.answers.measures import Measures
 from psconrl.errors import ConfigError, ModelError
 from psconrl.systems import Bernoulli, Binomial, Categorical, Event, Geometric, Poisson, System, enumeration
 from psconrl.systems.expressions import Expression
-from psconrl.systems.measures import Measures
 from psconrl.systems.quantities import ONE
 
 SEEDS = range(12)

@@ -5,6 +5,7 @@ import json
 import click
 from rich.text import Text
 
+from psconrl.answers.explanation import explain as explain_state
 from psconrl.cli.options import (
     GivenModel,
     json_option,
@@ -21,7 +22,6 @@ from psconrl.cli.render import (
     signed,
 )
 from psconrl.cli.stated import reasons_table, state_of
-from psconrl.planning.analysis.explanation import explain as explain_state
 from psconrl.planning.methods import METHODS
 from psconrl.systems.functions import shown_values
 from psconrl.systems.system import System

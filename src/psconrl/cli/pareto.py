@@ -12,7 +12,9 @@ import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from psconrl.caps import LARGEST_COST
+from psconrl.answers.pareto import Pareto, ParetoSurface, constraint_index, pareto_surface
+from psconrl.answers.pareto import pareto as trace
+from psconrl.base.caps import LARGEST_COST
 from psconrl.cli.options import (
     GivenModel,
     json_option,
@@ -25,8 +27,6 @@ from psconrl.cli.stated import curve_table
 from psconrl.errors import ConfigError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
-from psconrl.planning.analysis.pareto import Pareto, ParetoSurface, constraint_index, pareto_surface
-from psconrl.planning.analysis.pareto import pareto as trace
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.systems.system import System

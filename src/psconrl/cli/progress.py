@@ -9,19 +9,19 @@ from typing import Any
 
 from rich.text import Text
 
+from psconrl.answers.answer import Answer, TradeOff
+from psconrl.answers.deterministic import SearchProgress, SimplePolicy, best_deterministic
+from psconrl.answers.inspection import Inspection, inspect_model
+from psconrl.answers.short_rule import ShortRule
+from psconrl.answers.threshold_rule import ThresholdRule, threshold_rule
+from psconrl.answers.windows import WindowPlan, plan_windows
+from psconrl.base.escaping import printable
 from psconrl.cli.render import console
-from psconrl.escaping import printable
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.deterministic import SearchProgress, SimplePolicy, best_deterministic
-from psconrl.planning.analysis.inspection import Inspection, inspect_model
-from psconrl.planning.analysis.plan_time import planning_effort
-from psconrl.planning.analysis.threshold_rule import ThresholdRule, threshold_rule
-from psconrl.planning.analysis.windows import WindowPlan, plan_windows
 from psconrl.planning.plan import Plan
+from psconrl.planning.plan_time import planning_effort
 from psconrl.planning.planner import plan, plan_settled
 from psconrl.planning.progress import Progress, Watch
-from psconrl.systems.answer import Answer, TradeOff
-from psconrl.systems.short_rule import ShortRule
 from psconrl.systems.system import System
 
 WORTH_TELLING = 3.0  # seconds

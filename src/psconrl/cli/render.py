@@ -11,17 +11,17 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from psconrl.arrays import Floats
-from psconrl.escaping import printable
+from psconrl.answers.explanation import Explanation
+from psconrl.answers.threshold_rule import ThresholdRule
+from psconrl.answers.windows import WindowPlan
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import printable
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
-from psconrl.planning.analysis.explanation import Explanation
-from psconrl.planning.analysis.threshold_rule import ThresholdRule
-from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.exact.checking import nearest_double
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state is not shown

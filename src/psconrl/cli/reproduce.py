@@ -9,6 +9,9 @@ from typing import Any
 import click
 from rich.text import Text
 
+from psconrl.answers.pareto import cost_ranges
+from psconrl.base.escaping import quoted
+from psconrl.base.extras import need_matplotlib
 from psconrl.cli.experiments import (
     executor_option,
     leave_unless_complete,
@@ -22,15 +25,12 @@ from psconrl.cli.leaderboard import BOARDS, reproduce_board
 from psconrl.cli.render import console, number, numbers_table, show_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Job
 from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, LEARNED, Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import GROUP, Store
-from psconrl.extras import need_matplotlib
 from psconrl.markov.hitting_times import diameter
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.planner import plan
 from psconrl.report.number_format import format_number
 

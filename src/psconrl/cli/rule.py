@@ -5,12 +5,12 @@ import json
 import click
 from rich.text import Text
 
+from psconrl.answers.short_rule import DEEPEST_RULE
 from psconrl.cli.options import GivenModel, json_option, model_and_threshold_options, output_path
 from psconrl.cli.progress import answer_with_progress, rule_with_progress
 from psconrl.cli.render import console
 from psconrl.cli.stated import stated_table
 from psconrl.errors import ConfigError
-from psconrl.systems.short_rule import DEEPEST_RULE
 from psconrl.systems.system import System
 
 

@@ -7,14 +7,14 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from psconrl.answers.answer import Answer, TradeOff
+from psconrl.answers.infeasible import ranges_of
+from psconrl.answers.reasons import NO_CHANGE, Reasons
 from psconrl.cli.render import number, numbers_table, signed
 from psconrl.model.units import Units
-from psconrl.systems.answer import Answer, TradeOff
 from psconrl.systems.functions import shown_values
-from psconrl.systems.infeasible import ranges_of
 from psconrl.systems.limits import Requirement
-from psconrl.systems.prices import is_percentage, quantity_unit
-from psconrl.systems.reasons import NO_CHANGE, Reasons
+from psconrl.systems.quantity_units import is_percentage, quantity_unit
 from psconrl.systems.stated import Stated
 
 

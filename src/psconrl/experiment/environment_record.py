@@ -6,15 +6,15 @@ A results file has them in the columns ``facts`` and ``model`` of an experiment.
 import io
 from typing import Any
 
+from psconrl.answers.pareto import cost_ranges
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.errors import PsconrlError
 from psconrl.experiment.charged_prices import range_prices, without_copies
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 from psconrl.systems.system import System
 
 MODEL_BYTES = 2_000_000

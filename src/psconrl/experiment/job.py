@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.named_code import AGENTS, ENVIRONMENTS, digest
+from psconrl.base.sizes import DIAMETER_STATES, EVALUATED_STATES
 from psconrl.envs.continuing import ContinuingEnv
-from psconrl.envs.foreign import GYM
 from psconrl.envs.registry import open_environment, open_structure
+from psconrl.envs.user_environments import GYM
 from psconrl.errors import ConfigError
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.experiment.versions import versions
@@ -31,7 +33,6 @@ from psconrl.learning.runtime.player import Player
 from psconrl.learning.sampler import Sampler
 from psconrl.markov.hitting_times import diameter
 from psconrl.model.cmdp import CMDP
-from psconrl.named_code import AGENTS, ENVIRONMENTS, digest
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.simulation.gym_run import GymSimulation
@@ -41,7 +42,6 @@ from psconrl.simulation.run import Run
 from psconrl.simulation.run_trajectory import noted_trajectory
 from psconrl.simulation.simulate import has_reward
 from psconrl.simulation.trace import Trace
-from psconrl.sizes import DIAMETER_STATES, EVALUATED_STATES
 from psconrl.systems.system import System
 
 Environment = CMDP | System | ContinuingEnv

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from psconrl.envs.foreign import is_foreign
 from psconrl.envs.registry import open_environment
+from psconrl.envs.user_environments import is_foreign
 from psconrl.model.cmdp import CMDP
 from psconrl.systems.system import System
 

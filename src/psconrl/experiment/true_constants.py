@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.answers.inspection import spans_of
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.learning.registry import recipe_for, with_hints
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.inspection import spans_of
-from psconrl.planning.analysis.slater import slater_gap
 from psconrl.planning.planner import plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 from psconrl.planning.scaling import cost_units
+from psconrl.planning.slater import slater_gap
 from psconrl.planning.tolerances import FEASIBLE
 
 SPAN_CONSTANTS = ("span", "span_objective", "span_limited", "kappa")

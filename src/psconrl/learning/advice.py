@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.sizes import ADVISED_STATES, FEWEST_FOR_ADVICE
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.parts.doubt import UNKNOWN, WALLS, Budget
 from psconrl.learning.parts.ledger import promises
@@ -12,7 +13,6 @@ from psconrl.learning.sampler import Sampler
 from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan
-from psconrl.sizes import ADVISED_STATES, FEWEST_FOR_ADVICE
 
 OFTEN = 2  # visits that a pair should have on average
 WARNED_SHARE = 0.05  # share of the rounds

@@ -7,21 +7,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import MOST_ROUNDS
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import MOST_ROUNDS
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import in_field, need_that, read_fields, real
 from psconrl.errors import AdviceWarning, AgentError
-from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_number
+from psconrl.learning.argument_checks import as_number
 from psconrl.learning.posterior.counts import Counts, Record, Seen
 from psconrl.learning.posterior.estimates import Estimates
 from psconrl.learning.posterior.hidden_noise import EVENT
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.posterior.report_check import check_reports
-from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.events import EventNames, RatioAverage
-from psconrl.saved_fields import in_field, need_that, read_fields, real
 from psconrl.systems.events import EventClock
 from psconrl.systems.noise_base import as_argument, variables_of
 from psconrl.systems.numbered import Choices, choices

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import Order

@@ -13,9 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.sizes import MULTIGRID_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import double_double, improvement, sparse_elimination, sparse_improvement
+from psconrl.kernels.chains import double_double
+from psconrl.kernels.linear import sparse_elimination
+from psconrl.kernels.search import improvement, sparse_improvement
 from psconrl.markov.anchored_bias import RingingChain, best_level
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER
@@ -23,9 +26,8 @@ from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_dense
 from psconrl.markov.outward_improvement import OutwardSteps
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.model.matrices import chosen_rows
+from psconrl.model.matrix_product import product
 from psconrl.model.transition import Transition
-from psconrl.products import product
-from psconrl.sizes import MULTIGRID_STATES
 
 # Scaled costs are at most one. Beyond this value rounding of the single biases exceeds what a search resolves, 1e-11.
 LARGE_BIAS = 1e5

@@ -1,7 +1,7 @@
 """Solver for a sequence of sparse chains: GTH elimination, Krylov, aggregation multigrid, or LU factorisation.
 
 Chains in which little fills in, such as queues, are eliminated (``direct_solver``). This is fast whether they mix fast
-or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations (``kernels.krylov``)
+or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations (``kernels.linear.krylov``)
 converge within a few dozen products where the chain mixes fast, and where a factorisation would fill in. Large chains
 that mix slowly are solved by aggregation multigrid (``multigrid``), whose work grows only with the number of states.
 Small ones, and those on which multigrid fails, are solved by a sparse LU (``factorisation``). Transient states are
@@ -17,16 +17,17 @@ from typing import TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import DENSE_CLASS_STATES, MULTIGRID_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import graph, krylov, sweeps
+from psconrl.kernels.graphs import graph
+from psconrl.kernels.linear import krylov, sweeps
 from psconrl.markov.direct_solver import ITERATIVE, DirectSolver, narrow_order
 from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_chain
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
 from psconrl.markov.transient_costs import collect_onward
-from psconrl.products import product
-from psconrl.sizes import DENSE_CLASS_STATES, MULTIGRID_STATES
+from psconrl.model.matrix_product import product
 
 GAIN_TOL = 1e-9  # relative to the largest cost: allowed difference between two computations of a gain
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias

@@ -14,9 +14,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Bools, Floats, Matrix
+from psconrl.base.arrays import Bools, Floats, Matrix
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model import validation
 from psconrl.model.gymnasium_table import cost_names, read_table
 from psconrl.model.layout import GridLayout

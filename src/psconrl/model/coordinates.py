@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.model.cmdp import CMDP
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

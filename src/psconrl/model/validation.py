@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Matrix, in_32_bits, read_only
-from psconrl.caps import LARGEST_COST
+from psconrl.base.arrays import Bools, Floats, Matrix, in_32_bits, read_only
+from psconrl.base.caps import LARGEST_COST
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, PsconrlError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.matrices import clear, expectation, first_wrong_entry
 from psconrl.model.transition import Transition
 

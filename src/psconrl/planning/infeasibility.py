@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.tolerances import INVOLVED
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.files import as_path, write_atomically
 from psconrl.errors import PolicyError
-from psconrl.escaping import quoted
-from psconrl.files import as_path, write_atomically
 from psconrl.model.archive import Archive, opened_archive
 from psconrl.model.names import Names
 from psconrl.model.units import read_units
@@ -22,7 +22,7 @@ from psconrl.model.validation import read_at_least
 from psconrl.planning.exact.exact_plan import ExactPlan
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
-from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.proof.certificate import Certificate, Status
 from psconrl.planning.tolerances import PROVEN_EXCESS, SUM_OF_SHARES
 
 FORMAT = "psconrl-plan"

@@ -5,14 +5,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from psconrl.arrays import Floats
+from psconrl.answers.answer import TradeOff
+from psconrl.answers.pareto import Pareto, ParetoSurface
+from psconrl.base.arrays import Floats
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.pareto import Pareto, ParetoSurface
 from psconrl.report.figure_files import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
-from psconrl.systems.answer import TradeOff
 from psconrl.systems.limits import Requirement
-from psconrl.systems.prices import is_percentage, quantity_unit
+from psconrl.systems.quantity_units import is_percentage, quantity_unit
 
 SATURATED_QUANTILE = 0.9  # quantile of the prices at which the colours of a surface saturate
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Ints
+from psconrl.base.arrays import Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, flag, in_field, integer, integers, need_that, read_fields, real, reals, text
 from psconrl.errors import AgentError, ConfigError
-from psconrl.escaping import quoted
-from psconrl.kernels.play import play
-from psconrl.kernels.rounds import LastRound
+from psconrl.kernels.play.play_loop import play
+from psconrl.kernels.play.rounds import LastRound
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import need_all_actions
+from psconrl.learning.argument_checks import need_all_actions
 from psconrl.learning.posterior.counts import LARGEST_SUM
 from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.adapter import adapt
@@ -26,7 +27,6 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.names import Names
 from psconrl.model.simulation_tables import Tables
-from psconrl.saved_fields import Kind, flag, in_field, integer, integers, need_that, read_fields, real, reals, text
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.realised_costs import realised
 from psconrl.simulation.run import Run, Snapshots

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.sizes import PLANNED_DENSE_STATES
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model.transition import Transition
-from psconrl.sizes import PLANNED_DENSE_STATES
 from psconrl.systems.distributions import Columns, Distribution, Rows
 from psconrl.systems.enumeration import Enumeration
-from psconrl.systems.exploration import Explored
 from psconrl.systems.expressions import Expression
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.reachable_states import Explored
 from psconrl.systems.reports import Reports
 from psconrl.systems.sources import RandomSource
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 from psconrl.systems.quantities import ONE, Combination, LinearLimit, Mean, Percentile, Quantity, Ratio, Shortfall
 from psconrl.systems.syntax import exact, parsed, written

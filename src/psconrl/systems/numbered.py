@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
-from psconrl.systems.exploration import Explored
 from psconrl.systems.functions import shown_values
+from psconrl.systems.reachable_states import Explored
 from psconrl.systems.variables import Space
 
 Choices = list[tuple[float, dict[str, Any]]]  # probabilities, and actions as tables of values

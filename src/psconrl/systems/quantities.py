@@ -22,9 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 
 SAME_SHARE = 1e-9  # shares of rounds that differ by less are the same: that is how closely plans keep a threshold

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 
 FIRST_AFTER_SECONDS = 2.0  # without a line
 BETWEEN_SECONDS = 1.0  # from line to line

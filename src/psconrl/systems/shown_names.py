@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.units import Units
 from psconrl.systems.limits import Requirement, Statement
-from psconrl.systems.prices import counted_unit, shown_number
+from psconrl.systems.quantity_units import counted_unit, shown_number
 
 
 def read_cost_names(given: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Any, Self
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.model.units import Units

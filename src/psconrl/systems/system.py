@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Matrix, Places
+from psconrl.answers.answer import Answer, TradeOff, answer, trade_off
+from psconrl.base.arrays import Floats, Matrix, Places
+from psconrl.base.escaping import quoted
+from psconrl.base.files import reading
+from psconrl.base.sizes import PLANNED_DENSE_STATES
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
-from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
 from psconrl.model.transition import Transition
 from psconrl.model.units import Units, read_units
-from psconrl.sizes import PLANNED_DENSE_STATES
-from psconrl.systems.answer import Answer, TradeOff, answer, trade_off
 from psconrl.systems.cost_tables import CostTables
 from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
 from psconrl.systems.expectations import Expectations
-from psconrl.systems.exploration import Explored, explore_states
 from psconrl.systems.functions import Rule
 from psconrl.systems.limits import read_statement
 from psconrl.systems.noise_base import Noise, as_argument
@@ -30,6 +29,7 @@ from psconrl.systems.noise_source import NoiseSource, read_noise
 from psconrl.systems.outcome_successors import all_successors
 from psconrl.systems.quantities import LinearLimit
 from psconrl.systems.ratios import Ratios, ratio_limits
+from psconrl.systems.reachable_states import Explored, explore_states
 from psconrl.systems.reading import system_arguments
 from psconrl.systems.reports import Report, Reports
 from psconrl.systems.shown_names import read_cost_names, row_names, row_units

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
-from psconrl.caps import LARGEST_COST
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import LARGEST_COST
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, listed, need_that, read_fields, reals, text
 from psconrl.errors import AgentError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_costs
+from psconrl.learning.argument_checks import as_costs
 from psconrl.model.validation import frozen
-from psconrl.saved_fields import Kind, listed, need_that, read_fields, reals, text
 
 Thresholds = ArrayLike | Mapping[str, float]  # in the order of the constraints, or by name
 

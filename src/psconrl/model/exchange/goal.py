@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
 
 LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=)\s*(?P<value>\S+)")
 
