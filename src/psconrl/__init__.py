@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psconrl import errors as errors
 from psconrl._version import __version__
 from psconrl.base.escaping import quoted
 from psconrl.envs.registration import register_with_gymnasium as _register
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from psconrl.learning.runtime.labels import Labels as Labels
     from psconrl.learning.runtime.logs import CSVLog as CSVLog
     from psconrl.learning.runtime.logs import TensorBoardLog as TensorBoardLog
-    from psconrl.learning.runtime.watchdog import Watchdog as Watchdog
+    from psconrl.learning.watchdog import Watchdog as Watchdog
     from psconrl.markov.evaluation import evaluate as evaluate
     from psconrl.markov.hitting_times import diameter as diameter
     from psconrl.model.cmdp import CMDP as CMDP

@@ -86,6 +86,27 @@ def test_no_module_imports_a_higher_layer():
     assert [pair for pair in every if not is_allowed(*pair)] == list(UPWARD)
 
 
+# Folders of one package that import each other, with the reason.
+MUTUAL = {
+    ("kernels.arithmetic", "kernels.linear"): "logarithms use the sum of a row of the elimination",
+    ("planning.exact", "planning.proof"): "a proof may be checked, and a plan made, in rational arithmetic",
+}
+
+
+def test_folders_of_a_package_import_in_one_direction():
+    pairs = {(folder_of(module), folder_of(other)) for module, found in imports().items() for other in found}
+    siblings = {
+        (a, b) for a, b in pairs if a and b and a < b and a.split(".")[0] == b.split(".")[0] and (b, a) in pairs
+    }
+    assert {(a, b) for a, b in siblings if not b.startswith(f"{a}.")} == set(MUTUAL)
+
+
+def folder_of(module):
+    """The folder of a module within a package, such as ``planning.mixture``; empty for a module of the package itself."""
+    parts = MODULES[module].relative_to(SOURCE).parts[:-1]
+    return ".".join(parts) if len(parts) > 1 else ""
+
+
 def test_there_are_no_import_cycles():
     done, open_ = set(), []
 

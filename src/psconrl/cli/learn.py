@@ -22,7 +22,7 @@ from psconrl.cli.signals import end_politely
 from psconrl.experiment.job import model_of
 from psconrl.learning.advice import advice, hindsight
 from psconrl.learning.runtime.constraint_names import ConstraintNames
-from psconrl.learning.runtime.watchdog import Watchdog
+from psconrl.learning.watchdog import Watchdog
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.planning.plan import Plan

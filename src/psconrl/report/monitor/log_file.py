@@ -28,7 +28,7 @@ from psconrl.learning.runtime.logs import (
     cells_of,
     header,
 )
-from psconrl.learning.runtime.watchdog import Alarm, Watchdog
+from psconrl.learning.watchdog import Alarm, Watchdog
 
 READ_BYTES = 1 << 22  # bytes read at once
 MOST_POLICIES = 512  # policies kept of a long log, evenly spread; up to twice as many
