@@ -462,8 +462,8 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
         },
     }
     find_code(f"{own}:Mixed")
-    for module in ("psconrl.base.named_code", "psconrl.learning.registry", "psconrl.envs.user_environments", "psconrl.envs.registry",
-                   "psconrl.cli.listing"):  # fmt: skip
+    for module in ("psconrl.base.named_code", "psconrl.learning.registry", "psconrl.envs.user_environments",
+                   "psconrl.envs.registry", "psconrl.cli.listing"):  # fmt: skip
         monkeypatch.setattr(importlib.import_module(module), "installed", lambda group: points.get(group, {}))
     code, out, _ = said("agents")
     rows = [" ".join(line.split()) for line in out.splitlines()]

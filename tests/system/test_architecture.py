@@ -10,27 +10,13 @@ SOURCE = Path(__file__).parents[2] / "src" / "psconrl"
 
 # From the bottom up. A package may import itself and lower layers; envs and learning do not import each other.
 LAYERS = (
-    (
-        "arrays",
-        "errors",
-        "extras",
-        "caps",
-        "file_lock",
-        "files",
-        "named_code",
-        "saved_fields",
-        "sizes",
-        "toml_text",
-        "check_proof",
-        "escaping",
-        "_version",
-    ),
+    ("base", "errors", "check_proof", "_version"),
     ("kernels",),
-    ("products",),
     ("model",),
     ("markov",),
     ("planning",),
     ("systems",),
+    ("answers",),
     ("envs", "learning"),
     ("simulation",),
     ("experiment",),
@@ -39,6 +25,10 @@ LAYERS = (
     ("agents",),
     ("__init__", "__main__"),  # the public API
 )
+# Imports of a higher layer, with the reason.
+UPWARD = {
+    ("psconrl.systems.system", "psconrl.answers.answer"): "``System.plan``, ``System.pareto`` and ``System.linear``",
+}
 LEVEL = {package: level for level, layer in enumerate(LAYERS) for package in layer}
 
 
@@ -93,7 +83,28 @@ def is_allowed(module, imported):
 
 def test_no_module_imports_a_higher_layer():
     every = [(module, imported) for module in sorted(MODULES) for imported in sorted(imports()[module])]
-    assert [pair for pair in every if not is_allowed(*pair)] == []
+    assert [pair for pair in every if not is_allowed(*pair)] == list(UPWARD)
+
+
+# Folders of one package that import each other, with the reason.
+MUTUAL = {
+    ("kernels.arithmetic", "kernels.linear"): "logarithms use the sum of a row of the elimination",
+    ("planning.exact", "planning.proof"): "a proof may be checked, and a plan made, in rational arithmetic",
+}
+
+
+def test_folders_of_a_package_import_in_one_direction():
+    pairs = {(folder_of(module), folder_of(other)) for module, found in imports().items() for other in found}
+    siblings = {
+        (a, b) for a, b in pairs if a and b and a < b and a.split(".")[0] == b.split(".")[0] and (b, a) in pairs
+    }
+    assert {(a, b) for a, b in siblings if not b.startswith(f"{a}.")} == set(MUTUAL)
+
+
+def folder_of(module):
+    """The folder of a module in a package, such as ``planning.mixture``; empty for a module of the package itself."""
+    parts = MODULES[module].relative_to(SOURCE).parts[:-1]
+    return ".".join(parts) if len(parts) > 1 else ""
 
 
 def test_there_are_no_import_cycles():
@@ -128,6 +139,7 @@ FORM = re.compile(
 MAY_ASK = {
     "psconrl.model.transition": "implements both forms",
     "psconrl.model.matrices": "operations on both forms",
+    "psconrl.model.matrix_product": "products of both forms",
     "psconrl.model.cmdp": "says in which form the user gave the model",
     "psconrl.model.validation": "checks a matrix of the user",
     "psconrl.model.io": "writes the form in which the model was given",
@@ -140,7 +152,7 @@ MAY_ASK = {
 
 def test_solvers_do_not_ask_whether_transitions_are_dense():
     """Only modules that read, write or show a matrix, and the implementations, may depend on its form."""
-    packages = ("model", "markov", "planning", "learning", "simulation")
+    packages = ("model", "markov", "planning", "answers", "learning", "simulation")
     asking = {module for module, path in MODULES.items() if package_of(module) in packages and asks(path)}
     assert asking == set(MAY_ASK)
 
@@ -206,13 +218,21 @@ def assigned(node):
                 yield name.id, ast.unparse(value)
 
 
-def test_the_map_of_the_package_names_files_that_exist():
-    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().partition("| where is |")[2]
-    rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line]
-    assert len(rows) > 10
-    for row in rows:
-        folder = ""
-        for name in re.findall(r"`([\w/]+(?:\.py|/))`", row.rpartition(" | ")[2]):
-            folder = name.rpartition("/")[0] or folder
-            place = SOURCE / (name if "/" in name else Path(folder, name))
-            assert place.exists(), f"CONTRIBUTING.md names {name}"
+def test_the_map_names_every_file_once():
+    """Only packages whose ``__init__`` says what they hold, and nothing else, need no row of their own."""
+    text = (
+        (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().partition("## Where to find what")[2].partition("\n## ")[0]
+    )
+    named = [path for section in text.split("\n### ")[1:] for path in files_of_section(section)]
+    assert sorted(named) == sorted({*named}), "a file is named twice"
+    silent = {path for path in MODULES.values() if path.name == "__init__.py" and len(tree_of(path).body) < 2}
+    assert {*named} == {*MODULES.values()} - silent
+
+
+def files_of_section(section):
+    """The files in the last column of a table, below the package in its heading."""
+    heading, *lines = section.splitlines()
+    package = heading.rpartition(": ")[2].strip("`/")
+    rows = [line.strip("| ").rpartition(" | ")[2] for line in lines if line.startswith("| ")]
+    folder = SOURCE if package == "psconrl" else SOURCE / package
+    return [folder / name for row in rows for name in re.findall(r"`([\w/]+\.py)`", row)]

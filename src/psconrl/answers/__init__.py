@@ -1,1 +1,1 @@
-"""Analysis of plans: simpler policies, shadow prices, explanations, windows, planning time."""
+"""Whatever is asked of a plan, of a model or of a system: reasons, rules, trade-offs, windows, prices, inspection."""

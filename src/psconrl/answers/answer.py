@@ -14,6 +14,7 @@ from psconrl.answers.infeasible import best_value, why_infeasible
 from psconrl.answers.least_ratio import is_undefined, without_denominator
 from psconrl.answers.measures import Measures, PolicyAverages
 from psconrl.answers.nonlinear import Found, solve_statement
+from psconrl.answers.prices import Price, price_of
 from psconrl.answers.reasons import Reasons, find_reasons
 from psconrl.answers.short_rule import ShortRule, find_rule
 from psconrl.base.arrays import Floats
@@ -28,7 +29,7 @@ from psconrl.planning.proof.certificate import Status
 from psconrl.systems.limits import Requirement
 from psconrl.systems.numbered import Choices, choices
 from psconrl.systems.quantities import Combination, Mean, Percentile, Quantity, Ratio
-from psconrl.systems.quantity_units import Price, price_of, quantity_unit
+from psconrl.systems.quantity_units import quantity_unit
 from psconrl.systems.stated import Stated
 
 MOST_POINTS = 10_000  # of a trade-off

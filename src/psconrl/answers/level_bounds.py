@@ -1,8 +1,8 @@
 r"""Lower bounds on the optimal values of many models that differ in their costs, by sweeps over all of them at once.
 
 For every potential h and the costs :math:`c_\lambda` at some shadow prices, no policy within the thresholds has an
-average below :math:`\min_{s,a} [c_\lambda(s,a) + (P h)(s,a) - h(s)]` (weak duality, see ``planning.proof.certify``). From
-the potential of a similar model, a few damped steps of value iteration tighten this bound.
+average below :math:`\min_{s,a} [c_\lambda(s,a) + (P h)(s,a) - h(s)]` (weak duality, see ``planning.proof.certify``).
+From the potential of a similar model, a few damped steps of value iteration tighten this bound.
 """
 
 import numpy as np

@@ -8,12 +8,13 @@ import numpy as np
 
 from psconrl.answers.continuation import effects
 from psconrl.answers.measures import Measures
+from psconrl.answers.prices import NO_PRICE
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 from psconrl.planning.plan import Plan
 from psconrl.systems.functions import shown_values
 from psconrl.systems.quantities import Combination, Percentile, Quantity
-from psconrl.systems.quantity_units import NO_PRICE, counted_unit, shown_number
+from psconrl.systems.quantity_units import counted_unit, shown_number
 from psconrl.systems.stated import Stated
 
 ROUNDS = "rounds"

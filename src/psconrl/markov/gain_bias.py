@@ -2,8 +2,8 @@ r"""Gains, biases and stationary distribution of a chain with one closed class, 
 
 .. math:: g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s)\, h_i(s'), \qquad \mu P = \mu,\ \sum_s \mu(s) = 1
 
-(Puterman 1994, section 8.2). Dense chains are solved by GTH elimination (``kernels.linear.elimination``); for sparse ones see
-``sparse_solver``.
+(Puterman 1994, section 8.2). Dense chains are solved by GTH elimination (``kernels.linear.elimination``); for sparse
+ones see ``sparse_solver``.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-r"""Improvement of a policy on a narrow model from the farthest state to a reference (``kernels.search.outward_improvement``).
+r"""Improvement of a policy on a narrow model from the farthest state to a reference.
+
+The compiled part is ``kernels.search.outward_improvement``.
 
 The total cost h until the reference r is hit, of the chosen actions and with costs lowered by a gain g, is a potential:
 

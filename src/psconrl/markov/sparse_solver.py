@@ -1,11 +1,11 @@
 """Solver for a sequence of sparse chains: GTH elimination, Krylov, aggregation multigrid, or LU factorisation.
 
 Chains in which little fills in, such as queues, are eliminated (``direct_solver``). This is fast whether they mix fast
-or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations (``kernels.linear.krylov``)
-converge within a few dozen products where the chain mixes fast, and where a factorisation would fill in. Large chains
-that mix slowly are solved by aggregation multigrid (``multigrid``), whose work grows only with the number of states.
-Small ones, and those on which multigrid fails, are solved by a sparse LU (``factorisation``). Transient states are
-solved separately, component by component (``transient_costs``).
+or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations
+(``kernels.linear.krylov``) converge within a few dozen products where the chain mixes fast, and where a factorisation
+would fill in. Large chains that mix slowly are solved by aggregation multigrid (``multigrid``), whose work grows only
+with the number of states. Small ones, and those on which multigrid fails, are solved by a sparse LU
+(``factorisation``). Transient states are solved separately, component by component (``transient_costs``).
 """
 
 import os

@@ -4,8 +4,8 @@ r"""Expected total cost collected in transient states until they are left.
 
 for transitions W among n such states, in CSR form. States that communicate are solved together. These groups are solved
 one after the other, each after all groups that it leads to; without cycles that is one pass. A small group is solved by
-GTH elimination (``kernels.linear.elimination``). A large one is swept until convergence if it is left quickly, and factorised
-otherwise.
+GTH elimination (``kernels.linear.elimination``). A large one is swept until convergence if it is left quickly, and
+factorised otherwise.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Long-run frequencies of a mixture; ``kernels.chains.occupancy`` computes a stationary policy with these frequencies."""
+"""Long-run frequencies of a mixture; ``kernels.chains.occupancy`` computes a stationary policy that has them."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psconrl.answers.answer import Answer, TradeOff, answer, trade_off
 from psconrl.base.arrays import Floats, Matrix, Places
 from psconrl.base.escaping import quoted
 from psconrl.base.files import reading
@@ -40,6 +39,9 @@ from psconrl.systems.system_files import read_data, write_data
 from psconrl.systems.variables import Space
 from psconrl.systems.vocabulary import Vocabulary
 from psconrl.systems.writing import system_data
+
+if TYPE_CHECKING:
+    from psconrl.answers.answer import Answer, TradeOff
 
 
 class System(Stated):
@@ -181,7 +183,7 @@ class System(Stated):
         with self._with_known(known, Reports(progress)) as system:
             return system.expected_model()
 
-    def plan(self, *, progress: Report | None = None, **known: Any) -> Answer:
+    def plan(self, *, progress: Report | None = None, **known: Any) -> "Answer":
         """Return the best policy for the objective within the limits, with a certificate, in the terms of the system.
 
         Unknown parameters of noise must be given, by name of the noise. ``progress``: as of ``model``; Ctrl-C then
@@ -189,6 +191,8 @@ class System(Stated):
         """
         report = Reports(progress)
         with self._with_known(known, report) as system:
+            from psconrl.answers.answer import answer
+
             return answer(system, None if report.is_silent else report)
 
     def linear(self, **guess: Any) -> "System":
@@ -204,13 +208,15 @@ class System(Stated):
 
     def pareto(
         self, limit: str, numbers: Any = None, *, points: int = 11, progress: Report | None = None, **known: Any
-    ) -> TradeOff:
+    ) -> "TradeOff":
         """Return the best value as a function of the number of one limit, given by name.
 
         Without ``numbers``, ``points`` of them run from the best value that the other limits allow to where the limit
         no longer binds. ``progress``: as of ``model``.
         """
         with self._with_known(known, Reports(progress)) as system:
+            from psconrl.answers.answer import trade_off
+
             return trade_off(system, limit, numbers, points)
 
     @contextmanager

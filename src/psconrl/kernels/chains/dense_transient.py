@@ -1,7 +1,7 @@
 r"""GTH elimination of dense transient states: expected total costs and visits until they are left.
 
-This is the elimination used for recurrent chains (``kernels.linear.elimination``): the probability of leaving to the outside
-is given for each state, and grows as states are censored.
+This is the elimination used for recurrent chains (``kernels.linear.elimination``): the probability of leaving to the
+outside is given for each state, and grows as states are censored.
 """
 
 import cython

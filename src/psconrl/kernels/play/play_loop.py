@@ -1,5 +1,7 @@
 """Inner loop of a simulation: arrays in, arrays out, with all random numbers given."""
 
+from typing import Any, NamedTuple
+
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.arithmetic.special import exp
@@ -90,47 +92,82 @@ def _entry(
     return low
 
 
-def play(
-    state: cython.Py_ssize_t,
-    step: cython.Py_ssize_t,
-    steps: cython.Py_ssize_t,
-    max_steps: cython.Py_ssize_t,
-    policy: cython.const[cython.double][:, :, ::1],
-    caps: cython.const[cython.Py_ssize_t][::1],
-    indptr: cython.const[index][::1],
-    successors: cython.const[index][::1],
-    cdf: cython.const[cython.double][::1],
-    outcomes: cython.const[cython.double][:, ::1],
-    emission: cython.int,
-    ranges: cython.const[cython.double][:, ::1],
-    action_uniforms: cython.const[cython.double][:, ::1],
-    model_uniforms: cython.const[cython.double][:, ::1],
-    visits: cython.Py_ssize_t[::1],
-    log: cython.Py_ssize_t[::1],
-    cost_sums: cython.double[:, ::1],
-    cumulative: cython.double[::1],
-    thresholds: cython.const[cython.double][::1],
-    largest: cython.double[::1],
-    round_: cython.Py_ssize_t,
-    checkpoints: cython.const[cython.Py_ssize_t][::1],
-    next_checkpoint: cython.Py_ssize_t,
-    at_checkpoints: cython.double[:, ::1],
-    largest_at_checkpoints: cython.double[:, ::1],
-    learner: RoundLearner | None,
-):
-    """Play up to ``steps`` rounds of an episode, ``step`` rounds into it, or until one of its limits is reached.
+class EpisodeInPlay(NamedTuple):
+    """Rounds of an episode to play: up to ``steps``, from a state, ``step`` rounds into the episode.
 
-    ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
-    ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
-    of either kind of uniforms: the action; the next state and, unless costs are exact, each cost. ``ranges`` (2, m+1):
-    the least and the largest value of each cost, for two-point and uniform costs. The observed transitions are written
-    to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is the largest total violation of each constraint: the
-    maximum, over all rounds so far, of cumulative cost minus rounds times threshold, or 0. ``learner``: that of an
-    agent that learns at every round and changes the policy meanwhile. The rows of the model are checked when they are
-    visited: checking all would take longer than a short episode.
+    ``policy``: (H, S, A), H = 1 if it is stationary. The episode ends after ``max_steps``, or once a pair has been
+    visited as often as ``caps`` (S*A,) says, if it is not empty. Each round uses one row of either kind of uniforms:
+    the action; the next state and, unless costs are exact, each cost. Written to: ``visits`` (S*A,), ``cost_sums``
+    (m+1, S*A), and the ``log`` of the observed transitions, as a ``Tally`` numbers them.
+    """
+
+    state: int
+    step: int
+    steps: int
+    max_steps: int
+    policy: Any
+    caps: Any
+    action_uniforms: Any
+    model_uniforms: Any
+    visits: Any
+    log: Any
+    cost_sums: Any
+
+
+class RunSoFar(NamedTuple):
+    """A run up to now: its rounds, and what is written to as it goes on.
+
+    ``cumulative`` (m+1,): the total costs. ``largest`` (m,): the largest total violation of each constraint, the
+    maximum, over all rounds so far, of cumulative cost minus rounds times threshold, or 0. Both are noted at the
+    checkpoints, from the next one on.
+    """
+
+    rounds: int
+    thresholds: Any
+    cumulative: Any
+    largest: Any
+    checkpoints: Any
+    next_checkpoint: int
+    at_checkpoints: Any
+    largest_at_checkpoints: Any
+
+
+def play(model, episode: EpisodeInPlay, run: RunSoFar, learner: RoundLearner | None):
+    """Play rounds of an episode, until there are as many as it asks for, or one of its limits is reached.
+
+    ``model``: its rows, as in ``simulation_tables.Tables``: ``indptr`` into ``successors``, their cumulative
+    probabilities ``cdf`` and costs ``outcomes`` (m+1, entries); ``emission``, and ``ranges`` (2, m+1), the least and
+    the largest value of each cost, for two-point and uniform costs. ``learner``: that of an agent that learns at every
+    round and changes the policy meanwhile. The rows of the model are checked when they are visited: checking all would
+    take longer than a short episode.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """
+    state: cython.Py_ssize_t = episode.state
+    step: cython.Py_ssize_t = episode.step
+    steps: cython.Py_ssize_t = episode.steps
+    max_steps: cython.Py_ssize_t = episode.max_steps
+    policy: cython.const[cython.double][:, :, ::1] = episode.policy
+    caps: cython.const[cython.Py_ssize_t][::1] = episode.caps
+    action_uniforms: cython.const[cython.double][:, ::1] = episode.action_uniforms
+    model_uniforms: cython.const[cython.double][:, ::1] = episode.model_uniforms
+    visits: cython.Py_ssize_t[::1] = episode.visits
+    log: cython.Py_ssize_t[::1] = episode.log
+    cost_sums: cython.double[:, ::1] = episode.cost_sums
+    indptr: cython.const[index][::1] = model.indptr
+    successors: cython.const[index][::1] = model.successors
+    cdf: cython.const[cython.double][::1] = model.cdf
+    outcomes: cython.const[cython.double][:, ::1] = model.outcomes
+    emission: cython.int = model.emission
+    ranges: cython.const[cython.double][:, ::1] = model.ranges
+    round_: cython.Py_ssize_t = run.rounds
+    thresholds: cython.const[cython.double][::1] = run.thresholds
+    cumulative: cython.double[::1] = run.cumulative
+    largest: cython.double[::1] = run.largest
+    checkpoints: cython.const[cython.Py_ssize_t][::1] = run.checkpoints
+    next_checkpoint: cython.Py_ssize_t = run.next_checkpoint
+    at_checkpoints: cython.double[:, ::1] = run.at_checkpoints
+    largest_at_checkpoints: cython.double[:, ::1] = run.largest_at_checkpoints
     S: cython.Py_ssize_t = policy.shape[1]
     A: cython.Py_ssize_t = policy.shape[2]
     n_costs: cython.Py_ssize_t = outcomes.shape[0]
@@ -227,7 +264,7 @@ def expected_averages(
 ):
     """Return the expected average costs of a policy (H, S, A) from a state, after 1, ..., H rounds: (H, q).
 
-    The rows of the model are given as in ``play``, with their probabilities; ``costs`` (q, S, A).
+    The rows of the model are those of ``play``, with their probabilities; ``costs`` (q, S, A).
     """
     H: cython.Py_ssize_t = policy.shape[0]
     S: cython.Py_ssize_t = policy.shape[1]

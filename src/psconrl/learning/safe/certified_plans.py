@@ -4,9 +4,9 @@ With confidence sets over rows, plans are made for costs that include the effect
 certified are played. If a plan mixes policies with classes of their own, policies that move between these in few rounds
 are tried as well (``rare_moves``). With a system and the span of the baseline by state, every certificate also bounds
 what each state costs, and the best policy within these bounds is the solution of a linear program
-(``planning.robust.lyapunov``). The certificates are those of the baseline, of the last policy, and of plans for thresholds
-that are lower by a margin. Each plan corrects the margins by the distance of its certified bounds from the thresholds,
-so that they settle where the bounds meet the thresholds; they are kept from episode to episode.
+(``planning.robust.lyapunov``). The certificates are those of the baseline, of the last policy, and of plans for
+thresholds that are lower by a margin. Each plan corrects the margins by the distance of its certified bounds from the
+thresholds, so that they settle where the bounds meet the thresholds; they are kept from episode to episode.
 """
 
 import math

@@ -5,14 +5,15 @@ length. For averages, CUCRL2 (Garcelon et al. 2020) keeps the reward of the whol
 1 of Chen, Jain and Luo (2022) and Triple-QA (Wei, Liu and Ying 2022) bound the violation of the whole run. No version
 for averages in which every policy meets separate constraints is known to us. This one is this library's own.
 
-The agent is given a baseline policy and, for every constraint, its slack and its span (``learning.safe.baseline``). Every
-episode plays a policy :math:`\pi` with a certificate: a function :math:`h_i` of the states for every constraint, with
+The agent is given a baseline policy and, for every constraint, its slack and its span (``learning.safe.baseline``).
+Every episode plays a policy :math:`\pi` with a certificate: a function :math:`h_i` of the states for every constraint,
+with
 
 .. math:: \sum_a \pi(a|s)\, q_i(s,a) - h_i(s) \le \tau_i \quad\text{for all } s, \qquad
           q_i(s,a) = c_i(s,a) + \max_{p \in \mathcal C(s,a)} p \cdot h_i
 
-(``planning.robust.pessimism``). In states about which too little is known it plays the baseline, and relies on the given slack
-and span.
+(``planning.robust.pessimism``). In states about which too little is known it plays the baseline, and relies on the
+given slack and span.
 
 1. *Widen.* Plan in the empirical model for costs :math:`\tilde c_i = q_i - \hat p \cdot h_i`, which include the effect
    of uncertainty, and certify the plan. If its bound exceeds a threshold, plan again for a threshold lower by the

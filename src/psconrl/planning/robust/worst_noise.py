@@ -1,8 +1,8 @@
 r"""The worst distributions of a system's noise for a function h, and the h of a policy against them.
 
-Value iteration (``kernels.sets.pessimism``) converges as slowly as the chain mixes. Policy iteration of the adversary takes
-a few steps: choose the worst distribution of every pair for h, and solve the chain of the policy under these for the
-next h. The bound that follows from h holds whatever h is, so nothing depends on how far these steps come.
+Value iteration (``kernels.sets.pessimism``) converges as slowly as the chain mixes. Policy iteration of the adversary
+takes a few steps: choose the worst distribution of every pair for h, and solve the chain of the policy under these for
+the next h. The bound that follows from h holds whatever h is, so nothing depends on how far these steps come.
 """
 
 import numpy as np
