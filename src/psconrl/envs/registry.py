@@ -32,7 +32,7 @@ from psconrl.envs.random_walk import random_walk
 from psconrl.envs.riverswim import riverswim
 from psconrl.envs.stock import stock, stock_system
 from psconrl.envs.taxicab import taxicab
-from psconrl.envs.user_environments import GYM, built, is_foreign, open_foreign
+from psconrl.envs.user_environments import GYM, built, is_user_environment, open_user_environment
 from psconrl.envs.user_systems import holds_system, read_system, with_values
 from psconrl.envs.ward import ward, ward_system
 from psconrl.errors import ConfigError, ModelError, unknown_name
@@ -178,12 +178,12 @@ def open_environment(name: str, **options: Any) -> "CMDP | System | ContinuingEn
         return read_cmdp(name, **options)
     if holds_system(name):
         return with_values(name, read_system(name), options)
-    if Path(name).suffix in io.OWN or (os.sep in name and not is_foreign(name)):
+    if Path(name).suffix in io.OWN or (os.sep in name and not is_user_environment(name)):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
         return io.read_native(name)
-    if is_foreign(name):
-        return open_foreign(name, options)
+    if is_user_environment(name):
+        return open_user_environment(name, options)
     names = [*ENVIRONMENTS, *installed(OWN)]
     endings = ", ".join((*io.WRITTEN, ".toml"))
     hint = f" (a model file ends in {endings}; your own is module:function, Gymnasium's gym:Id-v0)"
@@ -199,7 +199,7 @@ def open_structure(name: str, **options: Any) -> System:
         return load_system(name, **options)
     if holds_system(name):
         return read_system(name)
-    made = built(name, options)[0] if is_foreign(name) and not name.startswith(GYM) else None
+    made = built(name, options)[0] if is_user_environment(name) and not name.startswith(GYM) else None
     if not isinstance(made, System):
         raise ConfigError(f"{name} is no System, so that there is no structure to know")
     return made

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 GYM = "gym:"
 
 
-def is_foreign(name: str) -> bool:
+def is_user_environment(name: str) -> bool:
     """True if the name is an id of Gymnasium, an entry point of a package, or code."""
     return name.startswith(GYM) or name in installed(ENVIRONMENTS) or is_code(name)
 
 
-def open_foreign(name: str, options: dict[str, Any]) -> "CMDP | System | ContinuingEnv":
+def open_user_environment(name: str, options: dict[str, Any]) -> "CMDP | System | ContinuingEnv":
     """Return the environment: a model or a system if it is known, else a task that can only be played."""
     import gymnasium
 

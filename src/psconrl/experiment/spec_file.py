@@ -32,7 +32,7 @@ from psconrl.base.named_code import AGENTS as OWN
 from psconrl.base.named_code import as_module, installed, is_code, is_python_file
 from psconrl.base.toml_text import parse_toml
 from psconrl.envs.registry import ENVIRONMENTS
-from psconrl.envs.user_environments import GYM, is_foreign
+from psconrl.envs.user_environments import GYM, is_user_environment
 from psconrl.envs.user_systems import place_of_system
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import file_digest
@@ -192,7 +192,7 @@ def _place(env: str, where: str, folder: Path | None) -> str:
         return as_module(env, folder)
     if is_python_file(env) or Path(env).suffix == ".toml":
         return place_of_system(env, folder)
-    if env in ENVIRONMENTS or is_foreign(env):
+    if env in ENVIRONMENTS or is_user_environment(env):
         return env
     if Path(env).suffix not in (".npz", ".json"):
         hint = "(a file ends in .npz, .json, .toml or .py; your own is module:function, Gymnasium's gym:Id-v0)"

@@ -56,7 +56,7 @@ from psconrl.learning.runtime.persistence import Saved, in_file, need_sizes, rea
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.safe.baseline import outcome_ranges
 from psconrl.learning.safe.safe_start import SafeStart
-from psconrl.learning.user_agents import Foreign
+from psconrl.learning.user_agents import UserRecipe
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import EMISSIONS
 
@@ -207,7 +207,7 @@ def titles_of(labels: Iterable[str]) -> dict[str, str]:
     return {label: title if number[title] == 1 else label for label, title in titles.items()}
 
 
-def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:
+def recipe_for(name: str, folder: Path | None = None) -> Recipe | UserRecipe:
     """Return the recipe of an agent: from the table, an entry point, or your own code as ``module:Class``."""
     if isinstance(name, str) and name in RECIPES:
         return RECIPES[name]
@@ -219,12 +219,12 @@ def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:
     raise ConfigError(unknown_name("agent", name, known) + " (one of your own is module:Class)")
 
 
-def _own_recipe(name: str, made: Any) -> Recipe | Foreign:
+def _own_recipe(name: str, made: Any) -> Recipe | UserRecipe:
     if isinstance(made, type) and issubclass(made, Agent):
         summary = (inspect.getdoc(made) or "").partition("\n")[0]
         horizon = "horizon" in argument_names(made)
         return Recipe(name, made, str(getattr(made, "title", made.__name__)), summary, needs_horizon=horizon)
-    return Foreign(name, made)
+    return UserRecipe(name, made)
 
 
 def make_agent(

@@ -19,7 +19,7 @@ from psconrl.learning.runtime.player import Player
 ARGUMENTS = (*GIVEN, "seed", "horizon")
 
 
-class Foreign:
+class UserRecipe:
     """Build an agent by calling the user's class or function; otherwise like ``Recipe``."""
 
     learns_costs = False

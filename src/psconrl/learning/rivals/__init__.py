@@ -1,1 +1,1 @@
-"""Agents of other papers, with which this library's are compared."""
+"""Agents of other papers, one per file, with which those of this library are compared. See ``psconrl.agents``."""
