@@ -32,6 +32,7 @@ from psconrl.escaping import quoted
 
 if TYPE_CHECKING:
     from psconrl import agents as agents
+    from psconrl.data.log import Log
     from psconrl.envs.continuing import continuing
     from psconrl.envs.gridworld import gridworld
     from psconrl.envs.gym_env import CMDPEnv
@@ -72,6 +73,7 @@ _HOME = {
     "Episode": "psconrl.learning.runtime.contract",
     "LabelledAgent": "psconrl.learning.runtime.labels",
     "Labels": "psconrl.learning.runtime.labels",
+    "Log": "psconrl.data.log",
     "PSConRL": "psconrl.learning.agents.psconrl",
     "Plan": "psconrl.planning.plan",
     "Simulation": "psconrl.simulation.model_run",

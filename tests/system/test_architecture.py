@@ -33,6 +33,7 @@ LAYERS = (
     ("systems",),
     ("envs", "learning"),
     ("simulation",),
+    ("data",),
     ("experiment",),
     ("report",),
     ("cli",),
