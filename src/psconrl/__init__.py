@@ -20,6 +20,7 @@ from psconrl.errors import (
     ConstraintWarning,
     CostsWarning,
     InfeasibleError,
+    LogError,
     ModelError,
     PolicyError,
     PsconrlError,

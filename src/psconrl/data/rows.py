@@ -1,0 +1,32 @@
+"""What is known of the rows of a table besides their columns."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psconrl.arrays import Bools, Ints
+from psconrl.errors import LogError
+from psconrl.escaping import quoted
+
+MOST_COLUMNS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The line of every row, which rows have more or fewer cells than the header, and lines that repeat the header."""
+
+    lines: Ints
+    ragged: Bools
+    repeated: Ints
+
+
+def need_columns(names: Sequence[str]) -> None:
+    """Raise an error if a table has too many columns, or two of the same name."""
+    if len(names) > MOST_COLUMNS:
+        raise LogError(
+            f"the table has {len(names):,} columns, more than {MOST_COLUMNS:,}; keep those of states, actions, costs, "
+            "runs and times, and what else may matter"
+        )
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise LogError(f"the table has two columns {quoted(twice[0])}")
