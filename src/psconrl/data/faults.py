@@ -1,6 +1,29 @@
-"""Faults of a table: what is wrong, how often, and in which lines."""
+"""Faults of a table: what is wrong, how often, and in which lines.
+
+A fault has one of these kinds.
+
+==============  ====================================================================================================
+missing         a cell that is needed is empty, or a row has fewer cells than the header
+wrong           a cost that is no finite number, a time that is none, a row with more cells than the header
+unknown         a state or an action that the system, the model or the caller does not have
+duplicate       a time that occurs twice in a run
+unsorted        a time before that of the row above
+glued           several runs one after the other, without a column that tells them apart
+impossible      a transition that the system or the model calls impossible
+action          a transition that is impossible under the action recorded, and possible under another one
+cost            a cost that is not what its formula says
+censored        sales recorded as demand: what was sold when the stock ran out, and not what was asked for
+==============  ====================================================================================================
+"""
 
 from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Bools, Ints
+
+MOST_LINES = 10  # that are kept for every fault
+LINES_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -12,5 +35,32 @@ class Fault:
     lines: tuple[int, ...]  # of the first rows; line 2 is the first row, after the header
     message: str
 
+    @classmethod
+    def of(cls, kind: str, lines: Ints, what: str) -> "Fault":
+        """Return the fault of some lines.
+
+        >>> print(Fault.of("missing", np.array([7, 3]), "the state is missing; fill it in"))
+        2 rows (lines 3, 7): the state is missing; fill it in
+        """
+        first = np.sort(lines)[:MOST_LINES].tolist()
+        return cls(kind, int(lines.size), tuple(first), f"{_where(first, int(lines.size))}: {what}")
+
     def __str__(self) -> str:
         return self.message
+
+
+class Faults:
+    """Collects the faults of a table."""
+
+    def __init__(self) -> None:
+        self.found: list[Fault] = []
+
+    def add(self, kind: str, lines: Ints, marked: Bools, what: str) -> None:
+        """Add a fault of the rows that are marked, if any is."""
+        if marked.any():
+            self.found.append(Fault.of(kind, lines[marked], what))
+
+
+def _where(first: list[int], count: int) -> str:
+    shown = ", ".join(f"{line:,}" for line in first[:LINES_SHOWN]) + (", …" if count > LINES_SHOWN else "")
+    return f"{count:,} row{'' if count == 1 else 's'} (line{'' if count == 1 else 's'} {shown})"
