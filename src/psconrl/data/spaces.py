@@ -26,10 +26,6 @@ class Numbering(ABC):
     def numbers(self, columns: Sequence[Labels]) -> Places:
         """Return the numbers of all rows; ``MISSING`` where a cell is, ``UNKNOWN`` where the combination is none."""
 
-    def shown(self, columns: Sequence[Labels], row: int) -> str:
-        """Return the text of a row, for messages."""
-        return ", ".join(str(column.values[column.codes[row]]) for column in columns if column.codes[row] >= 0)
-
 
 def places(column: Labels, values: Sequence[Any]) -> Ints:
     """Return the place in ``values`` of each label of a column, ``UNKNOWN`` if it is not there, then ``MISSING``.
@@ -114,6 +110,7 @@ class SeenSpace(Numbering):
 
     def __init__(self, names: Sequence[str], tables: Sequence[Sequence[Labels]]) -> None:
         """``tables``: the columns of the state, and of the next state if there are any."""
+        self._tables = tables
         self._values: list[tuple[Value, ...]] = []
         parts = []
         for k in range(len(names)):
@@ -141,13 +138,10 @@ class SeenSpace(Numbering):
             listed.append(own)
         self.labels = _labels(list(names), self._values, listed[::-1])
 
-    def numbers_of(self, table: int) -> Places:
-        """Return the numbers of all rows of one of the tables."""
-        return self._numbers[table]
-
     def numbers(self, columns: Sequence[Labels]) -> Places:
-        """Not for other columns than those that were seen."""
-        raise NotImplementedError
+        """Return the numbers of all rows of one of the tables."""
+        at = next(k for k, table in enumerate(self._tables) if table is columns)
+        return self._numbers[at]
 
 
 def _own_places(column: Labels, values: Sequence[Value]) -> Ints:
