@@ -170,7 +170,6 @@ class Rounds:
 def make_rounds(columns: Columns, request: Request, numbered: NumberedRows, faults: Faults) -> Rounds:
     """Return the rounds that are whole; note the faults of rows."""
     lines = columns.rows.lines
-    bad_action = _note_cells(columns, request, numbered, faults)
     usable = numbered.states >= 0
     runs = columns.labels[request.run] if request.run is not None else None
     times = columns.times
@@ -186,7 +185,10 @@ def make_rounds(columns: Columns, request: Request, numbered: NumberedRows, faul
     run = np.zeros(lines.size, dtype=np.int32) if runs is None else runs.codes
     kept = usable if request.next_state else _with_holes(usable, runs, times)
     order = order_rows(run, times, kept, lines, restarted, faults)
-    return _rounds(numbered, order, usable, bad_action)
+    last = np.zeros(lines.size, dtype=bool)
+    if not request.next_state:  # after the last row of a run nothing is known, and often there is nothing in it
+        last[order.rows[~np.append(order.linked[1:], False)[: order.rows.size]]] = True
+    return _rounds(numbered, order, usable, _note_cells(columns, request, numbered, last, faults))
 
 
 def _with_holes(usable: Bools, runs: Labels | None, times: Timestamps | None) -> Bools:
@@ -205,8 +207,8 @@ def _first_after(lines: Ints, repeated: Ints) -> Ints:
     return lines[at[at < lines.size]]
 
 
-def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, faults: Faults) -> Bools:
-    """Note what is wrong with single cells; return which rows cannot be rounds."""
+def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, last: Bools, faults: Faults) -> Bools:
+    """Note what is wrong with single cells; return which rows cannot be rounds. ``last``: the last rows of runs."""
     lines, ragged = columns.rows.lines, columns.rows.ragged
     faults.add("wrong", lines, ragged, "the row has more or fewer cells than the header; quote cells with separators")
     bad = ragged.copy()
@@ -215,14 +217,14 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, faul
         parts.append(("next state", request.next_state, numbered.next_states))
     for what, names, codes in parts:
         missing, unknown = (codes == MISSING) & ~ragged, codes == UNKNOWN
+        missing &= ~last | (what == "state")
         faults.add("missing", lines, missing, f"the {what} is missing, in {', '.join(map(quoted, names))}")
         if unknown.any():
             at = int(np.flatnonzero(unknown)[0])
             own = columns.of(names)
             shown = ", ".join(str(column.values[column.codes[at]]) for column in own)
-            number = len(numbered.action_labels if what == "action" else numbered.state_labels)
-            of_what = "actions" if what == "action" else "states"
-            text = f"the {what} {quoted(shown)} is none of the {number:,} {of_what} that there are"
+            labels = numbered.action_labels if what == "action" else numbered.state_labels
+            text = f"the {what} {quoted(shown)} is none of the {len(labels):,} that there are, such as {quoted(labels[0])}"
             faults.add("unknown", lines, unknown, text)
         if what != "state":
             bad |= codes < 0
@@ -234,7 +236,7 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, faul
         faults.add("wrong", lines, wrong, f"{quoted(request.time)} is no time such as 2024-03-31T02:30:00+01:00")
     for name, column in columns.costs.items():
         gone = np.isnan(column.values)
-        faults.add("missing", lines, gone & ~column.wrong & ~ragged, f"the cost {quoted(name)} is missing")
+        faults.add("missing", lines, gone & ~column.wrong & ~ragged & ~last, f"the cost {quoted(name)} is missing")
         faults.add("wrong", lines, column.wrong, f"the cost {quoted(name)} is no finite number")
         bad |= gone
     return bad

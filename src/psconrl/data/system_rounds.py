@@ -50,7 +50,7 @@ class SystemRounds:
     def __init__(
         self, system: System, states: Any, actions: Any, next_states: Any, records: Records, costs: Mapping[str, Floats]
     ) -> None:
-        self.system: System = system if system.statement.is_linear else system.linear()
+        self.system: System = system  # whose statement is linear
         self.structure: Structure = self.system.structure
         if isinstance(self.structure.randomness, EventClock):
             raise LogError("a log of a system with events cannot be read yet; describe it in rounds, with noise and a step")
