@@ -11,7 +11,7 @@ from psconrl.caps import need
 from psconrl.data.columns import AnyReader, LabelReader, Labels, NumberReader, Numbers, Reader, TimeReader
 from psconrl.data.faults import Faults
 from psconrl.data.request import Request
-from psconrl.data.rows import Rows
+from psconrl.data.rows import Indices, Rows
 from psconrl.data.runs import Order, order_rows
 from psconrl.data.spaces import MISSING, UNKNOWN, DeclaredSpace, ListedSpace, Numbering, SeenSpace, VariableSpace
 from psconrl.data.tables import Table
@@ -31,7 +31,7 @@ class Columns:
 
     rows: Rows
     labels: Mapping[str, Labels]
-    costs: Mapping[str, Numbers]  # by the name of the cost
+    costs: dict[str, Numbers]  # by the name of the cost
     times: Timestamps | None
     others: Mapping[str, Labels | Numbers]
     unread: tuple[str, ...]
@@ -151,7 +151,7 @@ def _need_recurring(names: Sequence[str], tables: Sequence[Sequence[Labels]]) ->
 class Rounds:
     """The rounds of a log, by the rows of its table."""
 
-    rows: Ints  # places in the table
+    rows: Indices  # places in the table
     states: Places
     actions: Places
     next_states: Places
@@ -162,9 +162,19 @@ class Rounds:
 
     def some(self, kept: Bools) -> "Rounds":
         """Return some of the rounds."""
+        if kept.all():
+            return self
         before = np.append(False, kept[:-1])[: kept.size]  # whether the round before is still there
-        parts = (self.rows, self.states, self.actions, self.next_states, self.run, self.follows & before)
-        return Rounds(*(part[kept] for part in parts), self.gaps, self.step)
+        return Rounds(
+            self.rows[kept],
+            self.states[kept],
+            self.actions[kept],
+            self.next_states[kept],
+            self.run[kept],
+            (self.follows & before)[kept],
+            self.gaps,
+            self.step,
+        )
 
 
 def make_rounds(columns: Columns, request: Request, numbered: NumberedRows, faults: Faults) -> Rounds:
@@ -201,7 +211,7 @@ def _with_holes(usable: Bools, runs: Labels | None, times: Timestamps | None) ->
     return kept
 
 
-def _first_after(lines: Ints, repeated: Ints) -> Ints:
+def _first_after(lines: Indices, repeated: Indices) -> Indices:
     """Return the first lines after those that repeat the header."""
     at = np.searchsorted(lines, repeated)
     return lines[at[at < lines.size]]
@@ -224,12 +234,14 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, last
             own = columns.of(names)
             shown = ", ".join(str(column.values[column.codes[at]]) for column in own)
             labels = numbered.action_labels if what == "action" else numbered.state_labels
-            text = f"the {what} {quoted(shown)} is none of the {len(labels):,} that there are, such as {quoted(labels[0])}"
+            known = f"{len(labels):,} that there are, such as {quoted(labels[0])}"
+            text = f"the {what} {quoted(shown)} is none of the {known}"
             faults.add("unknown", lines, unknown, text)
         if what != "state":
             bad |= codes < 0
     if request.run is not None:
-        faults.add("missing", lines, columns.labels[request.run].codes < 0, f"the run is missing, in {quoted(request.run)}")
+        gone = columns.labels[request.run].codes < 0
+        faults.add("missing", lines, gone, f"the run is missing, in {quoted(request.run)}")
     if columns.times is not None:
         wrong, gone = columns.times.wrong, np.isnan(columns.times.seconds)
         faults.add("missing", lines, gone & ~wrong, f"the time is missing, in {quoted(request.time)}")
@@ -244,20 +256,23 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, last
 
 def _rounds(numbered: NumberedRows, order: Order, usable: Bools, bad: Bools) -> Rounds:
     rows = order.rows
-    states = np.where(usable, numbered.states, MISSING)[rows]
+    states = np.where(usable[rows], numbered.states[rows], np.int32(MISSING))
     if numbered.next_states is not None:
         following, linked = numbered.next_states[rows], order.linked.copy()
         linked[1:] &= following[:-1] == states[1:]
     else:
-        following = np.where(np.append(order.linked[1:], False)[: rows.size], np.append(states[1:], MISSING), MISSING)
-        following = following[: rows.size].astype(np.int32)
-        linked = order.linked
+        following, linked = np.full(rows.size, MISSING, dtype=np.int32), order.linked
+        np.copyto(following[:-1], states[1:], where=linked[1:])
     whole = (states >= 0) & (following >= 0) & ~bad[rows]
     every = Rounds(rows, states, numbered.actions[rows], following, order.run, linked, order.gaps, order.step)
     return every.some(whole)
 
 
-def cost_table(columns: Columns, rows: Ints) -> Floats:
-    """Return the costs (n, m+1) of some rows, as they are in the table."""
+def cost_table(columns: Columns, rows: Indices) -> Floats:
+    """Return the costs (n, m+1) of some rows; their columns are given up, since they may take much memory."""
     need(8.0 * rows.size * len(columns.costs), f"the costs of {rows.size:,} rounds", LogError)
-    return np.column_stack([column.values[rows] for column in columns.costs.values()])
+    names = list(columns.costs)
+    table = np.empty((rows.size, len(names)))
+    for i, name in enumerate(names):
+        table[:, i] = columns.costs.pop(name).values[rows]
+    return table

@@ -60,7 +60,8 @@ def _of_noise(found: SystemRounds, name: str) -> Censored | None:
             log_probability += float(times[v] * np.log((here + 0.5) / (at_risk + 1.0)))
             informed += int(times[v])
     probability = float(np.exp(log_probability))
-    return Censored(name, reached, rounds, probability) if informed >= FEWEST and probability < LEAST_PROBABILITY else None
+    is_certain = informed >= FEWEST and probability < LEAST_PROBABILITY
+    return Censored(name, reached, rounds, probability) if is_certain else None
 
 
 def _stocks(found: SystemRounds, pairs: Ints, of_outcome: Ints, last: int) -> Ints:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.caps import LARGEST_COST, need
+from psconrl.data.rows import Indices
 from psconrl.data.timestamps import Timestamps, read_timestamps
 from psconrl.errors import LogError
 from psconrl.escaping import quoted
@@ -28,6 +29,7 @@ FEW_LABELS = 4_000  # distinct values of any other column; one with more is numb
 LONGEST_LABEL = 1_000  # bytes
 TRUTH = {"true": 1, "false": 0}
 NEW_AT_ONCE = 1_000  # labels that are looked up before the table of codes is made again
+SMALL = 1 << 15  # codes that fit in two bytes
 EXACT_WHOLE = 2.0**53
 
 
@@ -49,7 +51,7 @@ class CellBlock:
 class Labels:
     """A column of labels: the place of each in the list of values, or -1 if it is missing."""
 
-    codes: Places
+    codes: Indices
     values: tuple[Value, ...]  # in increasing order, numbers before texts
 
     @property
@@ -99,7 +101,7 @@ class LabelReader(Reader):
     def __init__(self, name: str, most: int = MOST_LABELS) -> None:
         super().__init__(name)
         self.most = most
-        self._blocks: list[Places] = []
+        self._blocks: list[Indices] = []
         self._codes: dict[Any, int] = {}  # by the bytes of a cell, or by the value of another table
         self._labels = bytearray()
         self._ends: list[int] = []
@@ -146,7 +148,11 @@ class LabelReader(Reader):
                             f"begins with {quoted(block.text(at)[:40])}; a label has at most {LONGEST_LABEL:,}"
                         )
                     self._code(block.text(at))
-        self._blocks.append(codes)
+        self._keep(codes)
+
+    def _keep(self, codes: Places) -> None:
+        """Keep the codes of a block, in two bytes each if that is enough."""
+        self._blocks.append(codes.astype(np.int16) if len(self._codes) < SMALL else codes)
 
     def add_values(self, values: NDArray[Any], missing: Bools) -> None:
         """Add values of another table."""
@@ -161,7 +167,7 @@ class LabelReader(Reader):
             keys = [_key(value) for value in values[kept].tolist()]
             known = {key: self._code(key) for key in dict.fromkeys(keys)}
             codes[kept] = np.fromiter(map(known.__getitem__, keys), dtype=np.int32, count=len(keys))
-        self._blocks.append(codes)
+        self._keep(codes)
 
     def column(self) -> Labels:
         """Return the whole column."""
@@ -169,9 +175,10 @@ class LabelReader(Reader):
         values = canonical(texts)
         known = sorted({value for value in values if value is not None}, key=_order)
         place = {value: k for k, value in enumerate(known)}
-        new = np.array([*(-1 if value is None else place[value] for value in values), -1], dtype=np.int32)
+        new = np.array([*(-1 if value is None else place[value] for value in values), -1])
+        kind = np.int16 if len(values) < SMALL else np.int32
         blocks, self._blocks = self._blocks, []
-        return Labels(new[joined(blocks, np.int32)], tuple(known))
+        return Labels(new.astype(kind)[joined(blocks, kind)], tuple(known))
 
     def _decoded(self, raw: bytes) -> str:
         try:

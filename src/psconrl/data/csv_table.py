@@ -1,7 +1,7 @@
 """A table in a CSV file, read block by block.
 
-The separator is a comma, a semicolon or a tab, whichever the header has most of. The encoding is UTF-8. A file that ends
-in ``.gz`` is unpacked while it is read.
+The separator is a comma, a semicolon or a tab, whichever the header has most of. The encoding is UTF-8. A file
+that ends in ``.gz`` is unpacked while it is read.
 """
 
 import gzip
@@ -108,16 +108,17 @@ class CSVTable:
                         break
                     kept = self._other_than_header(raw, header, starts[:, :n], lengths[:, :n])
                     repeated.extend(lines[:n][~kept].tolist())
+                    own = kept.nonzero()[0] if not kept.all() else slice(n)
                     total += int(kept.sum())
                     need(total * (8.0 * len(names) + 40.0), f"a log of {total:,} rows and more", LogError)
-                    rows.append(lines[:n][kept])
-                    ragged.append(widths[:n][kept] != len(self.columns))
+                    rows.append(lines[own].astype(np.int32))
+                    ragged.append(widths[own] != len(self.columns))
                     for k, reader in enumerate(readers.values()):
-                        reader.add_cells(CellBlock(buffer, starts[k, :n][kept], lengths[k, :n][kept]))
+                        reader.add_cells(CellBlock(buffer, starts[k][own], lengths[k][own]))
                 rest = raw[begin:]
                 if len(rest) > LONGEST_ROW:
-                    raise LogError(f"line {line:,} does not end within 16 MB; it is no row of a table, or a quote is open")
-        return Rows(joined(rows, np.int64), joined(ragged, np.bool_), np.array(repeated, dtype=np.int64))
+                    raise LogError(f"line {line:,} does not end within 16 MB; it is no row, or a quote is open")
+        return Rows(joined(rows, np.int32), joined(ragged, np.bool_), np.array(repeated, dtype=np.int64))
 
     def _take(self, file: IO[bytes], size: int) -> bytes:
         try:
@@ -132,7 +133,5 @@ class CSVTable:
             return kept
         same = np.logical_and.reduce([lengths[k] == len(name) for k, name in enumerate(header)])
         for row in np.flatnonzero(same).tolist():
-            kept[row] = any(
-                raw[starts[k, row] : starts[k, row] + len(name)] != name for k, name in enumerate(header)
-            )
+            kept[row] = any(raw[starts[k, row] : starts[k, row] + len(name)] != name for k, name in enumerate(header))
         return kept

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Bools, Ints
+from psconrl.arrays import Bools
+from psconrl.data.rows import Indices
 
 MOST_LINES = 10  # that are kept for every fault
 LINES_SHOWN = 3
@@ -36,7 +37,7 @@ class Fault:
     message: str
 
     @classmethod
-    def of(cls, kind: str, lines: Ints, what: str) -> "Fault":
+    def of(cls, kind: str, lines: Indices, what: str) -> "Fault":
         """Return the fault of some lines.
 
         >>> print(Fault.of("missing", np.array([7, 3]), "the state is missing; fill it in"))
@@ -55,7 +56,7 @@ class Faults:
     def __init__(self) -> None:
         self.found: list[Fault] = []
 
-    def add(self, kind: str, lines: Ints, marked: Bools, what: str) -> None:
+    def add(self, kind: str, lines: Indices, marked: Bools, what: str) -> None:
         """Add a fault of the rows that are marked, if any is."""
         if marked.any():
             self.found.append(Fault.of(kind, lines[marked], what))

@@ -19,9 +19,11 @@ from psconrl.data.system_rounds import SystemRounds
 from psconrl.data.tables import open_table
 from psconrl.errors import LogError
 from psconrl.escaping import quoted
-from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.counts import Counts, Seen
 from psconrl.model.cmdp import CMDP
 from psconrl.systems.system import System
+
+ROUNDS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -161,7 +163,8 @@ class Log:
             "faults": (),
             "system": None,
             "system_rounds": None,
-        } | fields
+        }
+        known |= fields
         known.setdefault("signs", np.ones(len(known["cost_names"])))
         if not isinstance(known["records"], Records):
             known["records"] = Records.of_arrays(known["records"])
@@ -187,25 +190,34 @@ class Log:
         """
         S, A, n_costs = self.n_states, self.n_actions, len(self.cost_names)
         found = Counts(S, A, n_costs)
-        pairs = self.states.astype(np.int64) * A + self.actions
-        numbers, times = np.unique(pairs * S + self.next_states, return_counts=True)
-        found.tally.restore({"numbers": numbers, "times": times})
-        found.visits += np.bincount(pairs, minlength=S * A)
-        if self.costs is not None:
+        for k in range(0, self.n_rounds, ROUNDS_AT_ONCE):
+            some = slice(k, k + ROUNDS_AT_ONCE)
+            pairs = self.states[some].astype(np.int64) * A + self.actions[some]
+            part = Seen(S, A, n_costs)
+            numbers, times = np.unique(pairs * S + self.next_states[some], return_counts=True)
+            part.tally.restore({"numbers": numbers, "times": times})
+            part.visits += np.bincount(pairs, minlength=S * A)
             for i in range(n_costs):
-                known = ~np.isnan(self.costs[:, i])
-                weights = self.signs[i] * np.where(known, self.costs[:, i], 0.0)
-                found.cost_sums[i] = np.bincount(pairs, weights, minlength=S * A)
-                found.unknown_costs[i] = int((~known).sum())
+                assert self.costs is not None
+                costs = self.signs[i] * self.costs[some, i]
+                unknown = np.isnan(costs)
+                part.cost_sums[i] = np.bincount(pairs, np.where(unknown, 0.0, costs), minlength=S * A)
+                part.unknown_costs[i] = int(unknown.sum())
+            found.add(part)
         if self.system_rounds is not None:
             self.system_rounds.add_to(found)
         return found
 
     def behaviour(self) -> Floats:
         """Return the frequencies (S, A) of the actions in every state; zeros in a state that was never left."""
-        pairs = self.states.astype(np.int64) * self.n_actions + self.actions
-        visits = np.bincount(pairs, minlength=self.n_states * self.n_actions).reshape(self.n_states, self.n_actions)
-        return visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
+        visits = np.zeros(self.n_states * self.n_actions, dtype=np.int64)
+        for k in range(0, self.n_rounds, ROUNDS_AT_ONCE):
+            some = slice(k, k + ROUNDS_AT_ONCE)
+            visits += np.bincount(
+                self.states[some].astype(np.int64) * self.n_actions + self.actions[some], minlength=visits.size
+            )
+        table = visits.reshape(self.n_states, self.n_actions)
+        return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), 1))
 
     def __repr__(self) -> str:
         def shown(number: int, what: str) -> str:

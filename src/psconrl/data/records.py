@@ -1,4 +1,4 @@
-"""Columns of a log besides states, actions and costs: of noise that was seen, and of what may be missing in the state."""
+"""Columns of a log besides states, actions and costs: noise that was seen, and what may be missing in the state."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Ints
 from psconrl.data.columns import AnyReader, Labels, Numbers
+from psconrl.data.rows import Indices
 
 
 class Records(Mapping[str, NDArray[Any]]):
@@ -17,7 +17,7 @@ class Records(Mapping[str, NDArray[Any]]):
     [2.0, nan]
     """
 
-    def __init__(self, columns: Mapping[str, Labels | Numbers], rows: Ints) -> None:
+    def __init__(self, columns: Mapping[str, Labels | Numbers], rows: Indices) -> None:
         self._columns, self._rows = columns, rows
 
     @classmethod
@@ -53,11 +53,11 @@ class Records(Mapping[str, NDArray[Any]]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def some(self, kept: Ints) -> "Records":
+    def some(self, kept: Indices) -> "Records":
         """Return the records of some rounds."""
         return Records(self._columns, self._rows[kept])
 
-    def without(self, name: str, rounds: Ints) -> "Records":
+    def without(self, name: str, rounds: Indices) -> "Records":
         """Return the records with a value missing in some rounds."""
         column = self._columns[name]
         rows = self._rows[rounds]

@@ -3,10 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from psconrl.arrays import Bools, Ints
+import numpy as np
+from numpy.typing import NDArray
+
+from psconrl.arrays import Bools
 from psconrl.errors import LogError
 from psconrl.escaping import quoted
+
+Indices: TypeAlias = NDArray[np.signedinteger[Any]]
+"""Whole numbers, in as few bytes as they need."""
 
 MOST_COLUMNS = 1_000
 
@@ -15,9 +22,9 @@ MOST_COLUMNS = 1_000
 class Rows:
     """The line of every row, which rows have more or fewer cells than the header, and lines that repeat the header."""
 
-    lines: Ints
+    lines: Indices
     ragged: Bools
-    repeated: Ints
+    repeated: Indices
 
 
 def need_columns(names: Sequence[str]) -> None:

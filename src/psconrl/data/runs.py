@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints, Places
+from psconrl.arrays import Bools, Floats, Places
 from psconrl.data.faults import Faults
+from psconrl.data.rows import Indices
 from psconrl.data.timestamps import Timestamps
 
 SAME_STEP = 0.01  # steps that differ by this share from the usual one are the same
@@ -19,7 +20,7 @@ MOSTLY_TWICE = 0.2  # share of times that occur twice, from which on several run
 class Order:
     """Rows by run and time. ``linked``: whether a row directly follows the one before it in the same run."""
 
-    rows: Ints  # places in the table
+    rows: Indices  # places in the table
     run: Places  # (rows,) numbers of the runs, which increase
     linked: Bools  # (rows,)
     gaps: int  # how often a run of regular times was interrupted
@@ -27,14 +28,14 @@ class Order:
 
 
 def order_rows(
-    run: Places, times: Timestamps | None, kept: Bools, lines: Ints, after: Bools, faults: Faults
+    run: Indices, times: Timestamps | None, kept: Bools, lines: Indices, after: Bools, faults: Faults
 ) -> Order:
     """Return the order of the rows that are kept.
 
     ``run``: the number of the run of every row. ``after``: rows before which the header is repeated, so that another
     run begins.
     """
-    rows = np.flatnonzero(kept)
+    rows: Indices = np.flatnonzero(kept).astype(np.int32)
     if (np.diff(run[rows]) < 0).any():
         rows = rows[np.argsort(run[rows], kind="stable")]
     begins = np.append(True, run[rows][1:] != run[rows][:-1])[: rows.size] | after[rows]
@@ -55,7 +56,7 @@ def order_rows(
     return Order(rows, number, linked & ~gaps, int(gaps.sum()), step)
 
 
-def _sorted(rows: Ints, begins: Bools, seconds: Floats, lines: Ints, faults: Faults) -> tuple[Bools, Ints]:
+def _sorted(rows: Indices, begins: Bools, seconds: Floats, lines: Indices, faults: Faults) -> tuple[Bools, Indices]:
     """Return which rows begin a run, and rows by time; note backward steps."""
     back = ~begins & np.append(False, np.diff(seconds) < 0.0)[: rows.size]
     if not back.any():

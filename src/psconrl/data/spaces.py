@@ -61,7 +61,7 @@ class DeclaredSpace(Numbering):
             listed = list(range(given)) if isinstance(given, int) and not isinstance(given, bool) else list(given)
             known = canonical(listed)
             if not known or None in known or len({*known}) < len(known):
-                raise LogError(f"{what}: the values of {quoted(name)} must be a list of different ones; got {quoted(given)}")
+                raise LogError(f"{what}: {quoted(name)} must have a list of different values; got {quoted(given)}")
             self._values.append(known)
         self._sizes = [len(one) for one in self._values]
         number = float(np.prod(np.array(self._sizes, dtype=np.float64)))

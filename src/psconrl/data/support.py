@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from psconrl.arrays import Bools, Ints
+from psconrl.arrays import Bools
 from psconrl.data.building import NumberedRows, Rounds
 from psconrl.data.faults import Faults
+from psconrl.data.rows import Indices
 from psconrl.model.cmdp import CMDP
 
+NOT_TAKEN = "is the action recorded that was taken?"
 MOST_GLUED = 0.01  # share of impossible jumps up to which they are taken for ends of runs
 
 
@@ -21,7 +23,7 @@ def jump_kind(number: int, rounds: int, own_next: bool) -> tuple[str, str]:
 
 
 def note_impossible(
-    model: CMDP, rounds: Rounds, lines: Ints, own_next: bool, numbered: NumberedRows, faults: Faults
+    model: CMDP, rounds: Rounds, lines: Indices, own_next: bool, numbered: NumberedRows, faults: Faults
 ) -> Bools:
     """Note transitions that are impossible in a model; return which rounds are possible."""
     S, A = model.n_states, model.n_actions
@@ -49,11 +51,11 @@ def note_impossible(
         faults.add("action", own_lines, marked[back.ravel()], f"an action that is not available, {shown(marked)}")
     marked = allowed & ~possible & other
     if marked.any():
-        text = f"impossible by the model, {shown(marked)}, but possible by another action: is the action recorded that was taken?"
+        text = f"impossible by the model, {shown(marked)}, but possible by another action: {NOT_TAKEN}"
         faults.add("action", own_lines, marked[back.ravel()], text)
     marked = allowed & ~possible & ~other
     if marked.any():
         every = marked[back.ravel()]
         kind, remedy = jump_kind(int(every.sum()), rounds.rows.size, own_next)
         faults.add(kind, own_lines, every, f"impossible by the model whatever the action is, {shown(marked)}, {remedy}")
-    return (allowed & possible)[back.ravel()]
+    return np.asarray((allowed & possible)[back.ravel()])

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from psconrl.arrays import Bools, Ints
+from psconrl.arrays import Bools
 from psconrl.data.building import Columns, Rounds
 from psconrl.data.censoring import censored_noise
 from psconrl.data.faults import Faults
 from psconrl.data.records import Records
 from psconrl.data.request import Request
-from psconrl.data.support import jump_kind
+from psconrl.data.rows import Indices
+from psconrl.data.support import NOT_TAKEN, jump_kind
 from psconrl.data.system_rounds import (
     IMPOSSIBLE,
     NOT_AVAILABLE,
@@ -55,14 +56,13 @@ def _of(system: System, rounds: Rounds, records: Records, columns: Columns) -> S
     return SystemRounds(system, rounds.states, rounds.actions, rounds.next_states, records, costs)
 
 
-def _note_wrong(found: SystemRounds, rounds: Rounds, lines: Ints, own_next: bool, faults: Faults) -> None:
+def _note_wrong(found: SystemRounds, rounds: Rounds, lines: Indices, own_next: bool, faults: Faults) -> None:
     wrong, of_round = found.wrong, found.kinds.of_round
     texts = {
         NOT_AVAILABLE: ("action", "an action that is not available, {}"),
         OTHER_ACTION: (
             "action",
-            "impossible by the system's rules, {}, but possible by another action: is the action recorded that was "
-            "taken?",
+            f"impossible by the system's rules, {{}}, but possible by another action: {NOT_TAKEN}",
         ),
         OTHER_NOISE: ("impossible", "impossible by the system's rules with the noise recorded, {}"),
         OTHER_COST: ("cost", "costs that contradict their formulas, {}"),

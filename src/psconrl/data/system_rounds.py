@@ -53,7 +53,7 @@ class SystemRounds:
         self.system: System = system  # whose statement is linear
         self.structure: Structure = self.system.structure
         if isinstance(self.structure.randomness, EventClock):
-            raise LogError("a log of a system with events cannot be read yet; describe it in rounds, with noise and a step")
+            raise LogError("a system with events has no rounds in a table; describe it with noise and a step")
         self.words: Vocabulary = self.system.vocabulary()
         pairs = states.astype(np.int64) * self.structure.n_actions + actions
         self.numbers: Ints = pairs * self.structure.n_states + next_states
@@ -96,14 +96,15 @@ class SystemRounds:
             at_most |= self.words.outcomes[name] == most
         decimals = {name: _decimals(values) for name, values in kinds.costs.items()}
         order = np.argsort(kinds.pairs, kind="stable")
-        bounds = np.flatnonzero(np.append(True, np.diff(kinds.pairs[order]) != 0)) if order.size else []
-        for own in np.split(order, bounds[1:]) if order.size else []:
+        for own in np.split(order, np.flatnonzero(np.diff(kinds.pairs[order])) + 1):
             pair = int(kinds.pairs[own[0]])
             for k in range(0, own.size, max(1, AT_ONCE // W)):
                 some = own[k : k + max(1, AT_ONCE // W)]
                 self._explain_pair(pair, some, possible[structure.contexts[pair]], at_most, decimals)
 
-    def _explain_pair(self, pair: int, some: Ints, possible: Bools, at_most: Bools, decimals: Mapping[str, int]) -> None:
+    def _explain_pair(
+        self, pair: int, some: Ints, possible: Bools, at_most: Bools, decimals: Mapping[str, int]
+    ) -> None:
         kinds, structure, words = self.kinds, self.structure, self.words
         state, action = divmod(pair, structure.n_actions)
         context, W = int(structure.contexts[pair]), possible.size

@@ -75,7 +75,8 @@ class _Whole:
     columns: list[str]
 
     def _rows(self, n: int) -> Rows:
-        return Rows(np.arange(n) + FIRST_LINE, np.zeros(n, dtype=bool), np.empty(0, dtype=np.int64))
+        lines = np.arange(FIRST_LINE, n + FIRST_LINE, dtype=np.int32)
+        return Rows(lines, np.zeros(n, dtype=bool), lines[:0])
 
 
 class ArrayTable(_Whole):
@@ -112,9 +113,9 @@ def _as_column(name: Any, values: Any) -> NDArray[Any]:
 def _missing(values: NDArray[Any]) -> Bools:
     """Return which values are missing: None, nan, and no time."""
     if values.dtype.kind == "f":
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
     if values.dtype.kind == "M":
-        return np.isnat(values)
+        return np.asarray(np.isnat(values))
     if values.dtype.kind == "O":
         return np.array([value is None or value != value for value in values.tolist()], dtype=bool)
     return np.zeros(values.size, dtype=bool)
@@ -161,7 +162,7 @@ def _add_series(reader: Reader, series: Any) -> None:
             wrong = np.zeros(utc.size, dtype=bool)
             reader.add_known(Timestamps(utc, local, wrong, frozenset([NAIVE if zone is None else AWARE])))
         else:
-            reader.add_values(np.where(missing, np.datetime64("NaT"), local.astype("datetime64[s]")).astype(str), missing)
+            reader.add_values(np.where(missing, 0.0, local).astype("datetime64[s]").astype(str), missing)
         return
     if kind.is_numeric() or kind == narwhals.Boolean:
         filled = series.fill_null(False if kind == narwhals.Boolean else 0) if missing.any() else series
