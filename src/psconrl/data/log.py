@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from psconrl.escaping import quoted
 from psconrl.learning.posterior.counts import Counts, Seen
 from psconrl.model.cmdp import CMDP
 from psconrl.systems.system import System
+
+if TYPE_CHECKING:
+    from psconrl.data.checks.report import Report
 
 ROUNDS_AT_ONCE = 1 << 20
 
@@ -188,24 +191,27 @@ class Log:
 
         Where a cost is unknown, the round is counted as one with an unknown cost.
         """
-        S, A, n_costs = self.n_states, self.n_actions, len(self.cost_names)
-        found = Counts(S, A, n_costs)
+        found = Counts(self.n_states, self.n_actions, len(self.cost_names))
         for k in range(0, self.n_rounds, ROUNDS_AT_ONCE):
-            some = slice(k, k + ROUNDS_AT_ONCE)
-            pairs = self.states[some].astype(np.int64) * A + self.actions[some]
-            part = Seen(S, A, n_costs)
-            numbers, times = np.unique(pairs * S + self.next_states[some], return_counts=True)
-            part.tally.restore({"numbers": numbers, "times": times})
-            part.visits += np.bincount(pairs, minlength=S * A)
-            for i in range(n_costs):
-                assert self.costs is not None
-                costs = self.signs[i] * self.costs[some, i]
-                unknown = np.isnan(costs)
-                part.cost_sums[i] = np.bincount(pairs, np.where(unknown, 0.0, costs), minlength=S * A)
-                part.unknown_costs[i] = int(unknown.sum())
-            found.add(part)
+            found.add(self.seen_in(slice(k, k + ROUNDS_AT_ONCE)))
         if self.system_rounds is not None:
             self.system_rounds.add_to(found)
+        return found
+
+    def seen_in(self, rounds: slice) -> Seen:
+        """Return the statistics of some rounds, without what they revealed of the noise."""
+        S, A, n_costs = self.n_states, self.n_actions, len(self.cost_names)
+        found = Seen(S, A, n_costs)
+        pairs = self.states[rounds].astype(np.int64) * A + self.actions[rounds]
+        numbers, times = np.unique(pairs * S + self.next_states[rounds], return_counts=True)
+        found.tally.restore({"numbers": numbers, "times": times})
+        found.visits += np.bincount(pairs, minlength=S * A)
+        for i in range(n_costs):
+            assert self.costs is not None
+            costs = self.signs[i] * self.costs[rounds, i]
+            unknown = np.isnan(costs)
+            found.cost_sums[i] = np.bincount(pairs, np.where(unknown, 0.0, costs), minlength=S * A)
+            found.unknown_costs[i] = int(unknown.sum())
         return found
 
     def behaviour(self) -> Floats:
@@ -218,6 +224,15 @@ class Log:
             )
         table = visits.reshape(self.n_states, self.n_actions)
         return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), 1))
+
+    def check(self, limits: Mapping[str, float] | None = None) -> "Report":
+        """Return whether the state, and the description of the system, are good enough, and what was never tried.
+
+        ``limits``: thresholds of costs by name, as they are in the table; by default those of the system.
+        """
+        from psconrl.data.checks.report import check
+
+        return check(self, limits)
 
     def __repr__(self) -> str:
         def shown(number: int, what: str) -> str:

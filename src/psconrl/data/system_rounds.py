@@ -17,7 +17,7 @@ from psconrl.data.columns import Labels
 from psconrl.data.records import Records
 from psconrl.data.spaces import MISSING, UNKNOWN, places
 from psconrl.errors import LogError
-from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.counts import Seen
 from psconrl.learning.posterior.explanations import COST_TOL, Explanations
 from psconrl.learning.posterior.seen_noise import MOST_FOLLOWED
 from psconrl.systems.events import EventClock
@@ -29,6 +29,7 @@ from psconrl.systems.vocabulary import Vocabulary
 # What is wrong with a kind of rounds.
 RIGHT, NOT_AVAILABLE, IMPOSSIBLE, OTHER_ACTION, OTHER_NOISE, OTHER_COST = range(6)
 MOST_DECIMALS = 6  # to which costs in a table may be rounded
+ALL = slice(None)
 AT_ONCE = 4_000_000  # kinds times joint outcomes
 
 
@@ -185,9 +186,14 @@ class SystemRounds:
         stated = {name: values[some] for name, values in kinds.costs.items() if name in words.stated}
         return columns | {name: values for name, values in stated.items() if not np.isnan(values).any()}
 
-    def add_to(self, counts: Counts) -> None:
-        """Add what rounds revealed of the noise to the counts of their transitions."""
+    def add_to(self, counts: Seen, rounds: slice = ALL, whole: bool = False) -> None:
+        """Add what some rounds revealed of the noise to the counts of their transitions.
+
+        ``whole``: leave out a noise in pairs in which it was not always seen, since whether it was seen may depend on
+        its value, as where demand is not known once the stock has run out.
+        """
         kinds, noise = self.kinds, counts.noise
+        occurred = np.bincount(kinds.of_round[rounds], minlength=kinds.pairs.size)
         all_given = set(self.words.costs) <= set(kinds.costs)
         named = sum(1 << k for k, name in enumerate(self.words.cost_names) if name in kinds.costs)
         S = self.structure.n_states
@@ -195,13 +201,16 @@ class SystemRounds:
         reported = np.zeros(kinds.pairs.size, dtype=np.int64)
         for k, name in enumerate(self.words.outcomes):
             if name in self.seen:
-                reported |= np.where(kinds.noise[name] >= 0, 1 << k, 0)
+                own = kinds.noise[name] >= 0
+                if whole:
+                    own &= ~np.isin(kinds.pairs, kinds.pairs[~own])
+                reported |= np.where(own, 1 << k, 0)
         numbers = kinds.pairs * S + kinds.next_states
         for kind, (number, bits, times) in enumerate(
-            zip(numbers.tolist(), reported.tolist(), kinds.times.tolist(), strict=True)
+            zip(numbers.tolist(), reported.tolist(), occurred.tolist(), strict=True)
         ):
             cells = self.cells[kind]
-            if not cells:
+            if not cells or not times:
                 continue
             if bits:
                 key = (number, bits, *cells)
@@ -214,7 +223,7 @@ class SystemRounds:
             else:
                 continue
             told[kind] = True
-        for kind in kinds.of_round[-MOST_FOLLOWED:].tolist():
+        for kind in kinds.of_round[rounds][-MOST_FOLLOWED:].tolist():
             noise.follow(int(numbers[kind]), self.cells[kind] if told[kind] else ())
 
 
