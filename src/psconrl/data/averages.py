@@ -12,11 +12,14 @@ system:
 
 - *in the mean*: :math:`|\bar Y - J|` is larger than the batches explain. Without a system this shows rounds that were
   not stationary, such as a beginning from an empty queue; with one, a wrong formula or distribution.
-- *in the spread*: batches vary more than the model says that they can. Under the model the variance of
-  :math:`\bar Y` is that of the posterior, :math:`v`, up to a term of smaller order, so that
-  :math:`s^2 / (k v)` has the F-distribution of :math:`k-1` and :math:`\infty` degrees of freedom. A hidden variable
-  that changes slowly, or drift, makes it large. (The mean does not show these: without a system, the frequencies of the
-  estimated chain are those of the log.)
+- *in the spread*: batches vary more than the model says that they can. With the bias h of the estimated policy, the
+  rounds of a Markov chain have uncorrelated
+
+  .. math:: D_t = c_t + h(s_{t+1}) - h(s_t) - J, \qquad \mathrm{Var}(\bar Y) \approx v = \frac1{n^2} \sum_t D_t^2,
+
+  so that :math:`(k-1) s^2 / (k v)` has nearly the chi-square distribution of :math:`k-1` degrees of freedom. A hidden
+  variable that changes slowly, or drift, makes it large. (The mean may not show these: without a system, the
+  frequencies of the estimated chain are those of the log.)
 """
 
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ from scipy.stats import chi2, t
 
 from psconrl.arrays import Floats
 from psconrl.data.log import Log
+from psconrl.data.mean_model import mean_model
 from psconrl.data.posterior import Posterior
 
 BATCHES = 20
@@ -86,14 +90,21 @@ def todays_averages(
 ) -> tuple[Average, ...]:
     """Return the long-run averages of the policy that wrote a log, each with a credible interval and batch means."""
     rng = np.random.default_rng(seed)
-    drawn = np.concatenate([models.today() for models in posterior.blocks(draws, rng)])
+    blocks = posterior.blocks(draws, rng)
+    first = next(blocks)
+    mean = mean_model(posterior, first)
+    drawn = np.concatenate([models.today() for models in (first, *blocks)])
+    own_mean = mean.evaluate(mean.today)
     found = []
     tests = 2 * drawn.shape[1]
     for i, name in enumerate(log.cost_names):
         own = drawn[:, i] * log.signs[i]
         low, high = np.quantile(own, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
         batch = _batches(log, i)
-        odd = "" if batch is None else _disagreement(own, batch, FALSE_ALARM / tests)
+        odd = ""
+        if batch is not None and batch.batches == BATCHES:
+            spread = None if own_mean is None else _spread(log, i, own_mean.biases[i])
+            odd = _disagreement(own, batch, spread, FALSE_ALARM / tests)
         found.append(Average(name, float(own.mean()), float(low), float(high), level, batch, odd))
     return tuple(found)
 
@@ -107,18 +118,30 @@ def _batches(log: Log, i: int) -> BatchMeans | None:
     return BatchMeans.of(known) if known.size else None
 
 
-def _disagreement(drawn: Floats, batch: BatchMeans, level: float) -> str:
-    """Say how the draws of an average contradict its batch means at a level; empty if they do not."""
-    if batch.batches < BATCHES or not batch.error > 0.0:
+def _spread(log: Log, i: int, h: Floats) -> float:
+    """Return the standard deviation of the mean of a cost over the rounds of the log that the model implies."""
+    assert log.costs is not None
+    values = log.signs[i] * log.costs[:, i]
+    steps = values + h[log.next_states] - h[log.states]
+    steps = steps[~np.isnan(steps)]
+    return float(np.sqrt(((steps - steps.mean()) ** 2).sum()) / steps.size)
+
+
+def _disagreement(drawn: Floats, batch: BatchMeans, spread: float | None, level: float) -> str:
+    """Say how the draws of an average contradict its batch means at a level; empty if they do not.
+
+    ``spread``: the standard deviation of the mean of the log under the model; None if it is not known.
+    """
+    if not batch.error > 0.0:
         return ""
-    freedom, spread = batch.batches - 1, float(drawn.std())
-    apart = abs(batch.mean - float(drawn.mean())) / np.hypot(batch.error, spread)
+    freedom = batch.batches - 1
+    apart = abs(batch.mean - float(drawn.mean())) / np.hypot(batch.error, float(drawn.std()))
     if 2.0 * float(t.sf(apart, freedom)) < level:
         return (
             f"The model and the log disagree: {float(drawn.mean()):.4g} and {batch.mean:.4g} are {apart:.1f} standard "
             "errors apart, so that the rounds were not stationary or the description of the system is wrong"
         )
-    if float(chi2.sf(freedom * (batch.error / spread) ** 2 if spread > 0.0 else np.inf, freedom)) < level:
+    if spread is not None and float(chi2.sf(freedom * (batch.error / max(spread, 1e-300)) ** 2, freedom)) < level:
         return (
             f"The model and the log disagree: over long times the log varies {batch.error / max(spread, 1e-300):.1f} "
             "times as much as the model explains; something that changes slowly is not in the state"

@@ -70,13 +70,13 @@ class NoisePosterior(Posterior):
         starts = np.arange(n)[:, None] * size + patterns.indptr[:-1]
         indptr = np.append(starts.ravel(), n * size).astype(np.int32)
         indices = np.tile(patterns.successors.astype(np.int32), n)
-        return Models(
-            indptr, indices, data.ravel(), costs, self.behaviour.draw(n, rng), self.start, self.reference
-        )
+        return Models(indptr, indices, data.ravel(), costs, self.behaviour.draw(n, rng), self.start, self.reference)
 
     def mean(self, models: Models) -> tuple[csr_array, Floats]:
         """Return the mean transitions (S*A, S) and costs (m+1, S*A) of models drawn."""
         patterns = self.structure.patterns
         data = models.data.reshape(models.n_draws, -1).mean(axis=0)
-        matrix = csr_array((data, patterns.successors, patterns.indptr), shape=(len(self.structure.contexts), self.n_states))
+        matrix = csr_array(
+            (data, patterns.successors, patterns.indptr), shape=(len(self.structure.contexts), self.n_states)
+        )
         return matrix, models.costs.mean(axis=0)

@@ -32,14 +32,15 @@ from psconrl.kernels import dirichlet
 from psconrl.kernels.drawn_averages import drawn_averages
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.kernels.policy_evaluation import evaluated
-from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.given_weights import stored_weights
 from psconrl.learning.posterior.learned_mass import LearnedMass
-from psconrl.learning.posterior.sampled_rows import LOG_FLOOR, NEGLECTED, dirichlet_rows
+from psconrl.learning.posterior.sampled_rows import LOG_FLOOR, NEGLECTED, Prior, dirichlet_rows
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 
 DENSE_DRAWN_STATES = 256  # chains of draws are eliminated as dense ones
 BURN_IN = 20  # draws of masses that are dropped
 MASSES_OF_BEHAVIOUR = 10.0 ** np.arange(-3.0, 4.0)
+SURPRISE = 0.1  # share of the mass of ``neighbours`` that is spread over all states
 MOST_ENTRIES = 20_000_000  # of the models that are drawn together
 
 
@@ -257,34 +258,41 @@ class RowPosterior(Posterior):
 
     def _rows(self, n: int, rng: np.random.Generator) -> tuple[Places, Places, Floats]:
         """Draw the transitions (n*S*A, S) of n models."""
-        rests = self._rests(n, rng)
-        if rests is None:
+        found = self._parameters(n, rng)
+        if found is None:
             drawn = [self._belief.sample(self.counts, rng).csr() for _ in range(n)]
             sizes = np.concatenate([[0]] + [np.diff(one.indptr) for one in drawn])
             indices = np.concatenate([one.indices for one in drawn]).astype(np.int32)
             return np.cumsum(sizes).astype(np.int32), indices, np.concatenate([one.data for one in drawn])
-        moves = self.counts.moves
-        indptr = np.append(0, np.cumsum(np.tile(np.diff(moves.indptr), n))).astype(np.int32)
-        indices, alpha = np.tile(moves.indices, n), np.tile(moves.data.astype(np.float64), n)
+        (one_indptr, one_indices, one_alpha), rests = found
+        indptr = np.append(0, np.cumsum(np.tile(np.diff(one_indptr), n))).astype(np.int32)
+        indices, alpha = np.tile(one_indices, n), np.tile(one_alpha, n)
         logs = log_gamma_variates(dirichlet.with_rest(indptr, alpha, rests), rng)
         p, p_rest, ends, expected = dirichlet.split(indptr, logs, rests, LOG_FLOOR, NEGLECTED)
-        data, states, starts = dirichlet.assemble(
-            indptr, indices, p, p_rest, rests, ends, expected, self.n_states, rng
-        )
+        data, states, starts = dirichlet.assemble(indptr, indices, p, p_rest, rests, ends, expected, self.n_states, rng)
         return starts, states, data
 
-    def _rests(self, n: int, rng: np.random.Generator) -> Floats | None:
-        """Return the masses (n*S*A,) that are spread over all states, or None if the prior has another form."""
-        belief, pairs = self._belief, self.counts.visits.size
-        if type(belief) is Dirichlet and (belief.prior is None or isinstance(belief.prior, float)):
-            each = 1.0 if belief.prior is None else belief.prior * self.n_states
-            return np.full(n * pairs, each + belief.surprise)
+    def _parameters(self, n: int, rng: np.random.Generator) -> tuple[tuple[Places, Places, Floats], Floats] | None:
+        """Return the parameters of stored transitions, in CSR form, and the masses (n*S*A,) spread over all states.
+
+        None if the parameters of stored transitions change from draw to draw.
+        """
+        belief, counts = self._belief, self.counts
+        moves = counts.moves
+        seen = moves.indptr, moves.indices, moves.data.astype(np.float64)
+        if type(belief) is Dirichlet:
+            rest = np.full(n * counts.visits.size, belief.surprise)
+            if belief.prior is None or isinstance(belief.prior, float):
+                return seen, rest + (1.0 if belief.prior is None else belief.prior * self.n_states)
+            stored = stored_weights(belief.prior, self.n_states, self.n_actions, "prior", anything=rest[0] > 0.0)
+            own = Prior(*stored, rest[: counts.visits.size]).after(counts.tally, np.ones(counts.visits.size))
+            return (own.indptr, own.indices, own.alpha), rest
         if type(belief) is LearnedMass and belief.support is None:
             if not self._burnt:
                 for _ in range(BURN_IN):
-                    belief.masses(self.counts, rng)
+                    belief.masses(counts, rng)
                 self._burnt = True
-            return np.concatenate([belief.masses(self.counts, rng) for _ in range(n)])
+            return seen, np.concatenate([belief.masses(counts, rng) for _ in range(n)])
         return None
 
 
@@ -316,3 +324,20 @@ def _part(log: Log, kept: Bools) -> Log:
     fields["follows"] = np.zeros(int(kept.sum()), dtype=np.bool_)
     fields["records"] = {name: np.asarray(column)[kept] for name, column in log.records.items()}
     return Log.of_arrays(**fields)
+
+
+def neighbours(log: Log, mass: float = 1.0) -> Dirichlet:
+    """Return a belief under which an action may lead to the states that others in the same state were seen to lead to.
+
+    They share most of the ``mass``, as much as one observation by default; a tenth of it is spread over all states. With
+    few tries the prior of the paper takes an outcome that was not among them for nearly impossible, although it is
+    common after other actions in this state.
+    """
+    S, A = log.n_states, log.n_actions
+    moves = np.unique(log.states.astype(np.int64) * S + log.next_states)
+    states, successors = np.divmod(moves, S)
+    number = np.bincount(states, minlength=S)
+    pairs = (states[:, None] * A + np.arange(A)).ravel()
+    weights = np.repeat((1.0 - SURPRISE) * mass / number[states], A)
+    prior = csr_array((weights, (pairs, np.repeat(successors, A))), shape=(S * A, S))
+    return Dirichlet(prior, surprise=SURPRISE * mass)
