@@ -33,7 +33,7 @@ class CSVTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         with self._opened() as file:
-            start = file.read(LONGEST_ROW)
+            start = self._take(file, LONGEST_ROW)
         self._check_text(start)
         self._begin = 3 if start.startswith(b"\xef\xbb\xbf") else 0
         header = self._header(start)

@@ -4,8 +4,8 @@ Every candidate is tested against the next state and against every cost that var
 the smallest of these, times their number, and those of all candidates are corrected after Holm. So the probability that
 a log whose state is good enough is doubted is at most ``LEVEL``.
 
-What adds information is named in the order of evidence, recorded columns first: a column that is found becomes a part
-of the state, and the others are tested again. What then adds nothing more was only its shadow.
+What adds information is named in the order of evidence, columns and times before past rounds: what is found becomes a
+part of the state, and the others are tested again. What then adds nothing more was only its shadow.
 
 Shi et al. (2020) test the order of a Markov process with continuous states by conditional characteristic functions and
 random forests. With finitely many states the distributions to compare are tables.
@@ -74,7 +74,8 @@ def _best(strata: Ints, outcomes: list[Outcome], labels: Ints) -> tuple[Test, st
 
 
 def _rank(candidate: Candidate) -> int:
-    return [COLUMN, TIME, RUN, PAST].index(candidate.kind)
+    """What was recorded comes before what only the rounds before show."""
+    return int(candidate.kind == PAST)
 
 
 def _evidence(strata: Ints, tested: Tested, result: Result) -> float:
