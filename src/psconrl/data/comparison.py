@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.data.posterior import Posterior
+from psconrl.data.posterior import Models, Posterior
 
 SAME = 1e-9  # relative difference of averages that are equal but for rounding
 LEAST_DRAWS = 500
@@ -82,6 +82,11 @@ class Verification:
         numbers = [max(LEAST_DRAWS, int(min(draws, MOST_STORED / one.entries()))) for one in posteriors]
         self._blocks = [list(one.blocks(n, rng)) for one, n in zip(posteriors, numbers, strict=True)]
         self._today = [np.concatenate([models.today() for models in blocks]) for blocks in self._blocks]
+
+    @property
+    def models(self) -> Models:
+        """Some of the models of the first belief."""
+        return self._blocks[0][0]
 
     def of(self, policy: Floats) -> tuple[Compared, ...]:
         """Return a policy beside that of the log under every belief."""

@@ -25,6 +25,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.data.comparison import Compared, Verification
+from psconrl.data.evidence import Need, margin_of, needed, needed_of_noise
 from psconrl.data.log import Log
 from psconrl.data.mean_model import MeanModel, mean_model
 from psconrl.data.noise_posterior import NoisePosterior
@@ -64,6 +65,7 @@ class Improvement:
         Compared, ...
     ]  # under every belief, in draws that played no part in its choice; of the best proposal
     target: Floats | None  # (S, A) what more data might allow; None if the verdict is to improve
+    needed: Need | None = None  # what more data would settle, if there are not enough
 
     @property
     def probability(self) -> float:
@@ -141,7 +143,14 @@ def improve(
     compared = verification.of(goal)
     if kept and _potential(mean, drawn, today, thresholds, confidence) <= WORTHWHILE:
         return Improvement(Verdict.KEEP, mean.today, confidence, compared, goal)
-    return Improvement(Verdict.NOT_ENOUGH, mean.today, confidence, compared, goal)
+    margins = [margin_of(one.averages, one.today, thresholds, confidence) for one in compared]
+    margin = min(margins, key=lambda one: one.mean / max(one.deviation, 1e-300))
+    first = others[0]
+    if isinstance(first, NoisePosterior):
+        need = needed_of_noise(first, goal, margin, thresholds, rng)
+    else:
+        need = needed(mean_model(first, verification.models), goal, margin, parts=2)
+    return Improvement(Verdict.NOT_ENOUGH, mean.today, confidence, compared, goal, need)
 
 
 def _in_draws(

@@ -19,12 +19,13 @@ BURN_IN = 50  # sweeps that are dropped if draws depend on each other
 
 
 class NoisePosterior(Posterior):
-    """The posterior of the parameters of a system's noise. ``limits``: other thresholds, by name."""
+    """The posterior of the parameters of a system's noise."""
 
     name = "structured"
 
     def __init__(self, log: Log, system: System) -> None:
         super().__init__(log)
+        system = system if system.statement.is_linear else system.linear()
         self.system = system
         self.belief = Structured.of(system)
         self.belief.made_for(self.n_states, self.n_actions, len(system.thresholds))

@@ -318,11 +318,11 @@ def halves(log: Log) -> tuple[Log, Log]:
 
 def _part(log: Log, kept: Bools) -> Log:
     """Return a log of some of the rounds."""
-    rounds = ("states", "actions", "next_states", "costs", "run", "lines", "times")
+    rounds = ("states", "actions", "next_states", "costs", "run", "lines", "times", "local_times")
     fields = {name: getattr(log, name) for name in log.__dataclass_fields__}
     fields |= {name: None if fields[name] is None else fields[name][kept] for name in rounds}
     fields["follows"] = np.zeros(int(kept.sum()), dtype=np.bool_)
-    fields["records"] = {name: np.asarray(column)[kept] for name, column in log.records.items()}
+    fields |= {"records": {}, "system_rounds": None}
     return Log.of_arrays(**fields)
 
 
