@@ -9,7 +9,7 @@ from rich.text import Text
 
 from psconrl.cli.options import json_option, pairs, threshold_option
 from psconrl.cli.render import console
-from psconrl.data.checks.report import Report
+from psconrl.data.checks.report import LogReport
 from psconrl.data.log import Log
 from psconrl.envs.own_systems import holds_system, read_system
 from psconrl.envs.registry import open_environment
@@ -36,7 +36,7 @@ def log_command() -> None:
 @threshold_option
 @click.option("--skip-bad", is_flag=True, help="Leave out rows that are at fault; by default they are an error.")
 @json_option
-def check_command(
+def check_log_command(
     table: str,
     state: str | None,
     action: str | None,
@@ -87,7 +87,7 @@ def _described(name: str) -> System | CMDP:
     return found
 
 
-def _print(report: Report) -> None:
+def _print(report: LogReport) -> None:
     out = console()
     out.print(Text(str(report)))
     if report.coverage.gaps:

@@ -8,13 +8,13 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.caps import need
-from psconrl.data.columns import AnyReader, LabelReader, Labels, NumberReader, Numbers, Reader, TimeReader
+from psconrl.data.columns import AnyReader, LabelColumn, LabelReader, NumberColumn, NumberReader, Reader, TimeReader
 from psconrl.data.faults import Faults
 from psconrl.data.request import Request
-from psconrl.data.rows import Indices, Rows
-from psconrl.data.runs import Order, order_rows
-from psconrl.data.spaces import MISSING, UNKNOWN, DeclaredSpace, ListedSpace, Numbering, SeenSpace, VariableSpace
-from psconrl.data.tables import Table
+from psconrl.data.rows import Indices, TableRows
+from psconrl.data.runs import RowOrder, order_rows
+from psconrl.data.spaces import MISSING, UNKNOWN, DeclaredSpace, LabelSpace, ListedSpace, SeenSpace, VariableSpace
+from psconrl.data.tables import TableSource
 from psconrl.data.timestamps import Timestamps
 from psconrl.errors import LogError
 from psconrl.escaping import quoted
@@ -29,15 +29,15 @@ MOST_DISTINCT = 1_000  # values of a column of states that are not whole numbers
 class Columns:
     """All columns that were read, by name. ``unread``: columns with many values that are no numbers."""
 
-    rows: Rows
-    labels: Mapping[str, Labels]
-    costs: dict[str, Numbers]  # by the name of the cost
+    rows: TableRows
+    labels: Mapping[str, LabelColumn]
+    costs: dict[str, NumberColumn]  # by the name of the cost
     times: Timestamps | None
-    others: Mapping[str, Labels | Numbers]
+    others: Mapping[str, LabelColumn | NumberColumn]
     unread: tuple[str, ...]
 
     @classmethod
-    def read(cls, table: Table, request: Request) -> "Columns":
+    def read(cls, table: TableSource, request: Request) -> "Columns":
         """Read what is asked for, and all other columns."""
         labelled = (*request.state, *request.action, *request.next_state, *([request.run] if request.run else []))
         readers: dict[str, Reader] = {name: LabelReader(name) for name in labelled}
@@ -57,18 +57,18 @@ class Columns:
             tuple(name for name, column in found.items() if column is None),
         )
 
-    def of(self, names: Sequence[str]) -> list[Labels]:
+    def of(self, names: Sequence[str]) -> list[LabelColumn]:
         """Return some columns of labels."""
         return [self.labels[name] for name in names]
 
 
-def _as_numbers(column: Any) -> Numbers:
+def _as_numbers(column: Any) -> NumberColumn:
     """Return a column of costs that is a part of the state or the action, too, as numbers."""
-    if isinstance(column, Numbers):
+    if isinstance(column, NumberColumn):
         return column
-    if not isinstance(column, Labels) or not column.are_numbers:
+    if not isinstance(column, LabelColumn) or not column.are_numbers:
         raise LogError("a cost must be a column of numbers, and not one of texts or times")
-    return Numbers(column.numbers(), np.zeros(column.codes.size, dtype=bool))
+    return NumberColumn(column.numbers(), np.zeros(column.codes.size, dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +102,11 @@ def number_rows(columns: Columns, request: Request, words: Vocabulary | None, su
 def _numbering(
     what: str,
     names: Sequence[str],
-    tables: Sequence[Sequence[Labels]],
+    tables: Sequence[Sequence[LabelColumn]],
     space: tuple[Space, Ints | None] | None,
     listed: Sequence[str] | None,
     declared: Mapping[str, Any] | None,
-) -> Numbering:
+) -> LabelSpace:
     """Return how combinations are numbered: as in a system, in a model, as declared, or as they occur."""
     if space is not None:
         variables, reachable = space
@@ -127,7 +127,7 @@ def _numbering(
     return SeenSpace(names, tables) if declared is None else DeclaredSpace(declared, what)
 
 
-def _are_labels(column: Labels, labels: Sequence[str]) -> bool:
+def _are_labels(column: LabelColumn, labels: Sequence[str]) -> bool:
     """Whether a column has the labels of a system's only variable, and not its values."""
     return not {str(value) for value in column.values}.isdisjoint(label for label in labels if "=" in label)
 
@@ -136,7 +136,7 @@ def _names(given: Sequence[str] | None, number: int) -> Sequence[str]:
     return [str(k) for k in range(number)] if given is None else given
 
 
-def _need_recurring(names: Sequence[str], tables: Sequence[Sequence[Labels]]) -> None:
+def _need_recurring(names: Sequence[str], tables: Sequence[Sequence[LabelColumn]]) -> None:
     """Raise an error if a column of the state has too many numbers that are not whole."""
     for name, *columns in zip(names, *tables, strict=True):
         values = {value for column in columns for value in column.values}
@@ -148,7 +148,7 @@ def _need_recurring(names: Sequence[str], tables: Sequence[Sequence[Labels]]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class LogRounds:
     """The rounds of a log, by the rows of its table."""
 
     rows: Indices  # places in the table
@@ -160,12 +160,12 @@ class Rounds:
     gaps: int
     step: float | None
 
-    def some(self, kept: Bools) -> "Rounds":
+    def some(self, kept: Bools) -> "LogRounds":
         """Return some of the rounds."""
         if kept.all():
             return self
         before = np.append(False, kept[:-1])[: kept.size]  # whether the round before is still there
-        return Rounds(
+        return LogRounds(
             self.rows[kept],
             self.states[kept],
             self.actions[kept],
@@ -177,7 +177,7 @@ class Rounds:
         )
 
 
-def make_rounds(columns: Columns, request: Request, numbered: NumberedRows, faults: Faults) -> Rounds:
+def make_rounds(columns: Columns, request: Request, numbered: NumberedRows, faults: Faults) -> LogRounds:
     """Return the rounds that are whole; note the faults of rows."""
     lines = columns.rows.lines
     usable = numbered.states >= 0
@@ -201,7 +201,7 @@ def make_rounds(columns: Columns, request: Request, numbered: NumberedRows, faul
     return _rounds(numbered, order, usable, _note_cells(columns, request, numbered, last, faults))
 
 
-def _with_holes(usable: Bools, runs: Labels | None, times: Timestamps | None) -> Bools:
+def _with_holes(usable: Bools, runs: LabelColumn | None, times: Timestamps | None) -> Bools:
     """Return which rows have a place in the order; those without a state are holes, through which no round leads."""
     kept = np.ones(usable.size, dtype=bool)
     if times is not None:
@@ -254,7 +254,7 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, last
     return bad
 
 
-def _rounds(numbered: NumberedRows, order: Order, usable: Bools, bad: Bools) -> Rounds:
+def _rounds(numbered: NumberedRows, order: RowOrder, usable: Bools, bad: Bools) -> LogRounds:
     rows = order.rows
     states = np.where(usable[rows], numbered.states[rows], np.int32(MISSING))
     if numbered.next_states is not None:
@@ -264,11 +264,11 @@ def _rounds(numbered: NumberedRows, order: Order, usable: Bools, bad: Bools) -> 
         following, linked = np.full(rows.size, MISSING, dtype=np.int32), order.linked
         np.copyto(following[:-1], states[1:], where=linked[1:])
     whole = (states >= 0) & (following >= 0) & ~bad[rows]
-    every = Rounds(rows, states, numbered.actions[rows], following, order.run, linked, order.gaps, order.step)
+    every = LogRounds(rows, states, numbered.actions[rows], following, order.run, linked, order.gaps, order.step)
     return every.some(whole)
 
 
-def cost_table(columns: Columns, rows: Indices) -> Floats:
+def recorded_costs(columns: Columns, rows: Indices) -> Floats:
     """Return the costs (n, m+1) of some rows; their columns are given up, since they may take much memory."""
     need(8.0 * rows.size * len(columns.costs), f"the costs of {rows.size:,} rounds", LogError)
     names = list(columns.costs)

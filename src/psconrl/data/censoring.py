@@ -43,9 +43,11 @@ def _of_noise(found: SystemRounds, name: str) -> Censored | None:
     last = values.size - 1
     own = kinds.noise[name]
     right = (found.wrong == RIGHT) & (own >= 0)
-    pairs = np.unique(kinds.pairs[right])
-    stock = dict(zip(pairs.tolist(), _stocks(found, pairs, of_outcome, last).tolist(), strict=True))
-    bound = np.array([stock.get(pair, last) for pair in kinds.pairs.tolist()])
+    pairs, of_kind = np.unique(kinds.pairs, return_inverse=True)
+    stocks = _stocks(found, pairs, of_outcome, last)
+    varies = np.bincount(of_kind, right & (own > 0), minlength=pairs.size) > 0
+    stocks[(stocks == 0) & varies] = last  # where it is recorded although it changes nothing, there is no stock
+    bound = stocks[of_kind]
     limited = right & (bound < last)
     reached = limited & (own >= bound)
     rounds = int(kinds.times[reached].sum())
@@ -71,7 +73,7 @@ def _stocks(found: SystemRounds, pairs: Ints, of_outcome: Ints, last: int) -> In
     assert isinstance(randomness, RoundNoise)
     possible = randomness.possible()
     others = _others(found, of_outcome)
-    bounds = np.empty(pairs.size, dtype=np.int64)
+    bounds: Ints = np.empty(pairs.size, dtype=np.int64)
     for row, pair in enumerate(pairs.tolist()):
         successors = structure.successors[pair].astype(np.float64)
         successors[~possible[structure.contexts[pair]]] = np.nan
@@ -80,7 +82,7 @@ def _stocks(found: SystemRounds, pairs: Ints, of_outcome: Ints, last: int) -> In
         changes = (np.diff(table, axis=1) != 0.0) & ~np.isnan(table[:, 1:]) & ~np.isnan(table[:, :-1])
         at = np.flatnonzero(changes.any(axis=0))
         bounds[row] = at[-1] + 1 if at.size else 0
-    return np.where(bounds == 0, last, bounds)  # a noise that changes nothing here has no stock
+    return bounds
 
 
 def _others(found: SystemRounds, of_outcome: Ints) -> Ints:

@@ -29,7 +29,7 @@ FEW_LABELS = 4_000  # distinct values of any other column; one with more is numb
 LONGEST_LABEL = 1_000  # bytes
 TRUTH = {"true": 1, "false": 0}
 NEW_AT_ONCE = 1_000  # labels that are looked up before the table of codes is made again
-SMALL = 1 << 15  # codes that fit in two bytes
+TWO_BYTES = 1 << 15  # codes that fit in two bytes
 EXACT_WHOLE = 2.0**53
 
 
@@ -48,7 +48,7 @@ class CellBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class LabelColumn:
     """A column of labels: the place of each in the list of values, or -1 if it is missing."""
 
     codes: Indices
@@ -69,7 +69,7 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class NumberColumn:
     """A column of numbers: nan if a cell is missing, and which cells are no finite numbers."""
 
     values: Floats
@@ -152,7 +152,7 @@ class LabelReader(Reader):
 
     def _keep(self, codes: Places) -> None:
         """Keep the codes of a block, in two bytes each if that is enough."""
-        self._blocks.append(codes.astype(np.int16) if len(self._codes) < SMALL else codes)
+        self._blocks.append(codes.astype(np.int16) if len(self._codes) < TWO_BYTES else codes)
 
     def add_values(self, values: NDArray[Any], missing: Bools) -> None:
         """Add values of another table."""
@@ -169,16 +169,16 @@ class LabelReader(Reader):
             codes[kept] = np.fromiter(map(known.__getitem__, keys), dtype=np.int32, count=len(keys))
         self._keep(codes)
 
-    def column(self) -> Labels:
+    def column(self) -> LabelColumn:
         """Return the whole column."""
         texts = [self._decoded(key) if isinstance(key, bytes) else key for key in self._codes]
         values = canonical(texts)
         known = sorted({value for value in values if value is not None}, key=_order)
         place = {value: k for k, value in enumerate(known)}
         new = np.array([*(-1 if value is None else place[value] for value in values), -1])
-        kind = np.int16 if len(values) < SMALL else np.int32
+        kind = np.int16 if len(values) < TWO_BYTES else np.int32
         blocks, self._blocks = self._blocks, []
-        return Labels(new.astype(kind)[joined(blocks, kind)], tuple(known))
+        return LabelColumn(new.astype(kind)[joined_blocks(blocks, kind)], tuple(known))
 
     def _decoded(self, raw: bytes) -> str:
         try:
@@ -204,7 +204,7 @@ class NumberReader(Reader):
         found = np.empty(block.starts.size)
         wrong = np.zeros(found.size, dtype=bool)
         for row in cells.numbers(block.buffer, block.starts, block.lengths, found).tolist():
-            value = as_number(block.text(row).decode("utf-8", "replace"))
+            value = number_in(block.text(row).decode("utf-8", "replace"))
             found[row], wrong[row] = (np.nan if value is None else value), value is WRONG_NUMBER
         self._add(found, wrong)
 
@@ -220,15 +220,15 @@ class NumberReader(Reader):
         if values.dtype.kind in "biuf":
             found = values.astype(np.float64)
         else:
-            read = [as_number(value) for value in values.tolist()]
+            read = [number_in(value) for value in values.tolist()]
             found = np.array([np.nan if value is None else value for value in read], dtype=np.float64)
             wrong = np.array([value is WRONG_NUMBER for value in read], dtype=bool)
         self._add(np.where(missing, np.nan, found), wrong & ~missing)
 
-    def column(self) -> Numbers:
+    def column(self) -> NumberColumn:
         """Return the whole column."""
         blocks, self._blocks = self._blocks, []
-        return Numbers(joined(blocks, np.float64), joined(self._wrong, np.bool_))
+        return NumberColumn(joined_blocks(blocks, np.float64), joined_blocks(self._wrong, np.bool_))
 
 
 class AnyReader(Reader):
@@ -260,7 +260,7 @@ class AnyReader(Reader):
             if self._numbers._wrong[-1].any():
                 self._numbers = None
 
-    def column(self) -> Labels | Numbers | None:
+    def column(self) -> LabelColumn | NumberColumn | None:
         """Return the whole column; None if it has many values that are no numbers."""
         if self._labels is not None:
             try:
@@ -302,10 +302,10 @@ class _WrongNumber(float):
 WRONG_NUMBER = _WrongNumber("nan")
 
 
-def as_number(given: Any) -> float | None:
+def number_in(given: Any) -> float | None:
     """Return a number; None if it is missing, and ``WRONG_NUMBER`` if it is none.
 
-    >>> as_number("2.50"), as_number("NA"), as_number("1_0") is WRONG_NUMBER
+    >>> number_in("2.50"), number_in("NA"), number_in("1_0") is WRONG_NUMBER
     (2.5, None, True)
     """
     if given is None or given in MISSING:
@@ -324,9 +324,9 @@ def canonical(labels: Sequence[Any]) -> list[Value | None]:
     ([3, 10, None], [3, 2.5], ['3', 'a'], [1, 0])
     """
     found: list[Any] = [None if _is_missing(label) else label for label in labels]
-    texts = [label for label in found if isinstance(label, str)]
-    if texts and all(text.lower() in TRUTH for text in texts) and all(x is None or isinstance(x, str) for x in found):
-        return [None if label is None else TRUTH[label.lower()] for label in found]
+    truths = [None if label is None else TRUTH.get(str(label).lower()) for label in found]
+    if all(label is None or truth is not None for label, truth in zip(found, truths, strict=True)):
+        return list(truths)
     numbers = [None if label is None else _whole(label) for label in found]
     if all(number is not WRONG_NUMBER for number in numbers):
         return list(numbers)
@@ -337,7 +337,7 @@ def _whole(label: Any) -> Any:
     """Return a label as a number, an integer if it is whole."""
     if isinstance(label, bool | int | np.integer):
         return int(label)
-    value = as_number(label)
+    value = number_in(label)
     if value is None or value is WRONG_NUMBER or not np.isfinite(value):
         return WRONG_NUMBER
     return int(value) if value.is_integer() and abs(value) < EXACT_WHOLE else float(value)
@@ -358,7 +358,7 @@ def _order(value: Value) -> tuple[bool, Any]:
     return isinstance(value, str), value
 
 
-def joined(blocks: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+def joined_blocks(blocks: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     """Return blocks as one array; raise an error if it takes too much memory."""
     listed = list(blocks)
     size = sum(block.size for block in listed)

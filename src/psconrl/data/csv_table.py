@@ -13,14 +13,14 @@ from typing import IO, Any
 import numpy as np
 
 from psconrl.caps import need
-from psconrl.data.columns import CellBlock, Reader, joined
-from psconrl.data.rows import Rows, need_columns
+from psconrl.data.columns import CellBlock, Reader, joined_blocks
+from psconrl.data.rows import TableRows, need_columns
 from psconrl.errors import LogError
 from psconrl.escaping import quoted
 from psconrl.kernels import cells
 
 BLOCK_BYTES = 1 << 23
-ROWS_AT_ONCE = 1 << 16
+ROWS_IN_BLOCK = 1 << 16
 LONGEST_ROW = 1 << 24  # bytes; a million cells of a number each
 SEPARATORS = b",;\t"
 FIRST_LINE = 2  # of the rows, after the header
@@ -77,7 +77,7 @@ class CSVTable:
                 "the encoding UTF-8"
             ) from None
 
-    def read(self, readers: Mapping[str, Reader]) -> Rows:
+    def read(self, readers: Mapping[str, Reader]) -> TableRows:
         """Hand all rows to the readers of columns, by name."""
         names = list(readers)
         place = np.full(len(self.columns), -1, dtype=np.int32)
@@ -85,9 +85,9 @@ class CSVTable:
             place[self.columns.index(name)] = k
         header = [name.encode() for name in names]
         rows, ragged, repeated = [], [], []
-        starts = np.empty((len(names), ROWS_AT_ONCE), dtype=np.int64)
-        lengths = np.empty((len(names), ROWS_AT_ONCE), dtype=np.int32)
-        lines, widths = np.empty(ROWS_AT_ONCE, dtype=np.int64), np.empty(ROWS_AT_ONCE, dtype=np.int32)
+        starts = np.empty((len(names), ROWS_IN_BLOCK), dtype=np.int64)
+        lengths = np.empty((len(names), ROWS_IN_BLOCK), dtype=np.int32)
+        lines, widths = np.empty(ROWS_IN_BLOCK, dtype=np.int64), np.empty(ROWS_IN_BLOCK, dtype=np.int32)
         line, total = self._line, 0
         with self._opened() as file:
             self._take(file, self._rest)
@@ -118,7 +118,9 @@ class CSVTable:
                 rest = raw[begin:]
                 if len(rest) > LONGEST_ROW:
                     raise LogError(f"line {line:,} does not end within 16 MB; it is no row, or a quote is open")
-        return Rows(joined(rows, np.int32), joined(ragged, np.bool_), np.array(repeated, dtype=np.int64))
+        return TableRows(
+            joined_blocks(rows, np.int32), joined_blocks(ragged, np.bool_), np.array(repeated, dtype=np.int64)
+        )
 
     def _take(self, file: IO[bytes], size: int) -> bytes:
         try:

@@ -23,7 +23,7 @@ import numpy as np
 from psconrl.arrays import Bools
 from psconrl.data.rows import Indices
 
-MOST_LINES = 10  # that are kept for every fault
+LINES_KEPT = 10  # that are kept for every fault
 LINES_SHOWN = 3
 
 
@@ -43,7 +43,7 @@ class Fault:
         >>> print(Fault.of("missing", np.array([7, 3]), "the state is missing; fill it in"))
         2 rows (lines 3, 7): the state is missing; fill it in
         """
-        first = np.sort(lines)[:MOST_LINES].tolist()
+        first = np.sort(lines)[:LINES_KEPT].tolist()
         return cls(kind, int(lines.size), tuple(first), f"{_where(first, int(lines.size))}: {what}")
 
     def __str__(self) -> str:

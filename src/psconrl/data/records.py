@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.data.columns import AnyReader, Labels, Numbers
+from psconrl.data.columns import AnyReader, LabelColumn, NumberColumn
 from psconrl.data.rows import Indices
 
 
@@ -17,13 +17,13 @@ class Records(Mapping[str, NDArray[Any]]):
     [2.0, nan]
     """
 
-    def __init__(self, columns: Mapping[str, Labels | Numbers], rows: Indices) -> None:
+    def __init__(self, columns: Mapping[str, LabelColumn | NumberColumn], rows: Indices) -> None:
         self._columns, self._rows = columns, rows
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Return the records of arrays by name."""
-        columns: dict[str, Labels | Numbers] = {}
+        columns: dict[str, LabelColumn | NumberColumn] = {}
         size = 0
         for name, values in arrays.items():
             given = np.asarray(values, dtype=object if isinstance(values, list) else None)
@@ -37,15 +37,15 @@ class Records(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         column = self._columns[name]
-        if isinstance(column, Numbers):
+        if isinstance(column, NumberColumn):
             return column.values[self._rows]
-        few = Labels(column.codes[self._rows], column.values)
+        few = LabelColumn(column.codes[self._rows], column.values)
         return few.numbers() if few.are_numbers else few.texts()
 
-    def labels(self, name: str) -> Labels | None:
+    def labels(self, name: str) -> LabelColumn | None:
         """Return a column as labels; None if it has too many distinct values."""
         column = self._columns[name]
-        return Labels(column.codes[self._rows], column.values) if isinstance(column, Labels) else None
+        return LabelColumn(column.codes[self._rows], column.values) if isinstance(column, LabelColumn) else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -61,12 +61,12 @@ class Records(Mapping[str, NDArray[Any]]):
         """Return the records with a value missing in some rounds."""
         column = self._columns[name]
         rows = self._rows[rounds]
-        if isinstance(column, Numbers):
+        if isinstance(column, NumberColumn):
             values = column.values.copy()
             values[rows] = np.nan
-            changed: Labels | Numbers = Numbers(values, column.wrong)
+            changed: LabelColumn | NumberColumn = NumberColumn(values, column.wrong)
         else:
             codes = column.codes.copy()
             codes[rows] = -1
-            changed = Labels(codes, column.values)
+            changed = LabelColumn(codes, column.values)
         return Records({**self._columns, name: changed}, self._rows)

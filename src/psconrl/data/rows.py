@@ -15,11 +15,11 @@ from psconrl.escaping import quoted
 Indices: TypeAlias = NDArray[np.signedinteger[Any]]
 """Whole numbers, in as few bytes as they need."""
 
-MOST_COLUMNS = 1_000
+COLUMNS_READ = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TableRows:
     """The line of every row, which rows have more or fewer cells than the header, and lines that repeat the header."""
 
     lines: Indices
@@ -29,9 +29,9 @@ class Rows:
 
 def need_columns(names: Sequence[str]) -> None:
     """Raise an error if a table has too many columns, or two of the same name."""
-    if len(names) > MOST_COLUMNS:
+    if len(names) > COLUMNS_READ:
         raise LogError(
-            f"the table has {len(names):,} columns, more than {MOST_COLUMNS:,}; keep those of states, actions, costs, "
+            f"the table has {len(names):,} columns, more than {COLUMNS_READ:,}; keep those of states, actions, costs, "
             "runs and times, and what else may matter"
         )
     twice = [name for name, times in Counter(names).items() if times > 1]

@@ -17,7 +17,7 @@ MOSTLY_TWICE = 0.2  # share of times that occur twice, from which on several run
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class RowOrder:
     """Rows by run and time. ``linked``: whether a row directly follows the one before it in the same run."""
 
     rows: Indices  # places in the table
@@ -29,7 +29,7 @@ class Order:
 
 def order_rows(
     run: Indices, times: Timestamps | None, kept: Bools, lines: Indices, after: Bools, faults: Faults
-) -> Order:
+) -> RowOrder:
     """Return the order of the rows that are kept.
 
     ``run``: the number of the run of every row. ``after``: rows before which the header is repeated, so that another
@@ -40,7 +40,7 @@ def order_rows(
         rows = rows[np.argsort(run[rows], kind="stable")]
     begins = np.append(True, run[rows][1:] != run[rows][:-1])[: rows.size] | after[rows]
     if times is None:
-        return Order(rows, _numbers(begins), ~begins, 0, None)
+        return RowOrder(rows, _numbers(begins), ~begins, 0, None)
     seconds = times.seconds[rows]
     begins, rows = _sorted(rows, begins, seconds, lines, faults)
     seconds = times.seconds[rows]
@@ -53,7 +53,7 @@ def order_rows(
     rows, number, seconds = rows[~same], number[~same], seconds[~same]
     linked = np.append(False, number[1:] == number[:-1])[: rows.size]
     step, gaps = _gaps(seconds, linked)
-    return Order(rows, number, linked & ~gaps, int(gaps.sum()), step)
+    return RowOrder(rows, number, linked & ~gaps, int(gaps.sum()), step)
 
 
 def _sorted(rows: Indices, begins: Bools, seconds: Floats, lines: Indices, faults: Faults) -> tuple[Bools, Indices]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Bools, Ints, Places
-from psconrl.data.columns import Labels, Value, as_number, canonical
+from psconrl.data.columns import LabelColumn, Value, canonical, number_in
 from psconrl.errors import LogError
 from psconrl.escaping import quoted
 from psconrl.systems.variables import Space
@@ -17,17 +17,17 @@ MOST_MARKED = 1 << 26  # codes that are marked; more are sorted
 MOST_DECLARED = 1_000_000  # combinations of values
 
 
-class Numbering(ABC):
+class LabelSpace(ABC):
     """What the combinations of labels in some columns are, by number."""
 
     labels: tuple[str, ...]
 
     @abstractmethod
-    def numbers(self, columns: Sequence[Labels]) -> Places:
+    def numbers(self, columns: Sequence[LabelColumn]) -> Places:
         """Return the numbers of all rows; ``MISSING`` where a cell is, ``UNKNOWN`` where the combination is none."""
 
 
-def places(column: Labels, values: Sequence[Any]) -> Ints:
+def places(column: LabelColumn, values: Sequence[Any]) -> Ints:
     """Return the place in ``values`` of each label of a column, ``UNKNOWN`` if it is not there, then ``MISSING``.
 
     A label that is a number equals a number, and any label a text that it is written as.
@@ -36,7 +36,7 @@ def places(column: Labels, values: Sequence[Any]) -> Ints:
     by_text = {v: k for k, v in enumerate(values) if isinstance(v, str)}
     found = []
     for label in column.values:
-        number = as_number(label)
+        number = number_in(label)
         place = by_text.get(str(label))
         found.append(by_number.get(number, UNKNOWN) if place is None and number is not None else place)
     return np.array([*(UNKNOWN if place is None else place for place in found), MISSING], dtype=np.int64)
@@ -52,7 +52,7 @@ def combined(parts: Sequence[Ints], sizes: Sequence[int]) -> Ints:
     return np.where(bad < 0, bad, numbers)
 
 
-class DeclaredSpace(Numbering):
+class DeclaredSpace(LabelSpace):
     """Columns with given values: all of their combinations, the last column fastest."""
 
     def __init__(self, values: Mapping[str, Any], what: str) -> None:
@@ -70,31 +70,31 @@ class DeclaredSpace(Numbering):
         everything = np.unravel_index(np.arange(int(number)), self._sizes)
         self.labels = _labels(list(values), self._values, list(everything))
 
-    def numbers(self, columns: Sequence[Labels]) -> Places:
+    def numbers(self, columns: Sequence[LabelColumn]) -> Places:
         """Return the numbers of all rows."""
         parts = [places(column, values)[column.codes] for column, values in zip(columns, self._values, strict=True)]
         return combined(parts, self._sizes).astype(np.int32)
 
 
-class ListedSpace(Numbering):
+class ListedSpace(LabelSpace):
     """One column, whose labels are those of a model or a system."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
 
-    def numbers(self, columns: Sequence[Labels]) -> Places:
+    def numbers(self, columns: Sequence[LabelColumn]) -> Places:
         """Return the numbers of all rows."""
         return places(columns[0], self.labels)[columns[0].codes].astype(np.int32)
 
 
-class VariableSpace(Numbering):
+class VariableSpace(LabelSpace):
     """One column for every variable of a system, which has some combinations of their values."""
 
     def __init__(self, space: Space, kept: Ints, shown: Sequence[str]) -> None:
         self._space, self._kept = space, kept
         self.labels = tuple(shown)
 
-    def numbers(self, columns: Sequence[Labels]) -> Places:
+    def numbers(self, columns: Sequence[LabelColumn]) -> Places:
         """Return the numbers of all rows."""
         parts = [
             places(column, variable.values.tolist())[column.codes]
@@ -105,10 +105,10 @@ class VariableSpace(Numbering):
         return np.where(numbers < 0, numbers, np.where(self._kept[at] == numbers, at, UNKNOWN)).astype(np.int32)
 
 
-class SeenSpace(Numbering):
+class SeenSpace(LabelSpace):
     """Columns of which nothing is given: the combinations of values that occur, in increasing order."""
 
-    def __init__(self, names: Sequence[str], tables: Sequence[Sequence[Labels]]) -> None:
+    def __init__(self, names: Sequence[str], tables: Sequence[Sequence[LabelColumn]]) -> None:
         """``tables``: the columns of the state, and of the next state if there are any."""
         self._tables = tables
         self._values: list[tuple[Value, ...]] = []
@@ -138,13 +138,13 @@ class SeenSpace(Numbering):
             listed.append(own)
         self.labels = _labels(list(names), self._values, listed[::-1])
 
-    def numbers(self, columns: Sequence[Labels]) -> Places:
+    def numbers(self, columns: Sequence[LabelColumn]) -> Places:
         """Return the numbers of all rows of one of the tables."""
         at = next(k for k, table in enumerate(self._tables) if table is columns)
         return self._numbers[at]
 
 
-def _own_places(column: Labels, values: Sequence[Value]) -> Ints:
+def _own_places(column: LabelColumn, values: Sequence[Value]) -> Ints:
     place = {value: k for k, value in enumerate(values)}
     own = [place.get(value, place.get(str(value), MISSING)) for value in column.values]
     return np.array([*own, MISSING], dtype=np.int64)[column.codes]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from psconrl.arrays import Bools
-from psconrl.data.building import NumberedRows, Rounds
+from psconrl.data.building import LogRounds, NumberedRows
 from psconrl.data.faults import Faults
 from psconrl.data.rows import Indices
 from psconrl.model.cmdp import CMDP
@@ -23,7 +23,7 @@ def jump_kind(number: int, rounds: int, own_next: bool) -> tuple[str, str]:
 
 
 def note_impossible(
-    model: CMDP, rounds: Rounds, lines: Indices, own_next: bool, numbered: NumberedRows, faults: Faults
+    model: CMDP, rounds: LogRounds, lines: Indices, own_next: bool, numbered: NumberedRows, faults: Faults
 ) -> Bools:
     """Note transitions that are impossible in a model; return which rounds are possible."""
     S, A = model.n_states, model.n_actions

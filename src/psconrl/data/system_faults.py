@@ -3,7 +3,7 @@
 import numpy as np
 
 from psconrl.arrays import Bools
-from psconrl.data.building import Columns, Rounds
+from psconrl.data.building import Columns, LogRounds
 from psconrl.data.censoring import censored_noise
 from psconrl.data.faults import Faults
 from psconrl.data.records import Records
@@ -23,8 +23,8 @@ from psconrl.systems.system import System
 
 
 def right_rounds(
-    system: System, rounds: Rounds, records: Records, columns: Columns, request: Request, faults: Faults
-) -> tuple[Rounds, Records, SystemRounds]:
+    system: System, rounds: LogRounds, records: Records, columns: Columns, request: Request, faults: Faults
+) -> tuple[LogRounds, Records, SystemRounds]:
     """Return the rounds that the rules of a system allow; note the others.
 
     Where only sales are recorded as demand, demand counts as not seen in the rounds in which the stock ran out.
@@ -51,12 +51,12 @@ def right_rounds(
     return rounds, records, _of(system, rounds, records, columns) if changed else found
 
 
-def _of(system: System, rounds: Rounds, records: Records, columns: Columns) -> SystemRounds:
+def _of(system: System, rounds: LogRounds, records: Records, columns: Columns) -> SystemRounds:
     costs = {name: column.values[rounds.rows] for name, column in columns.costs.items()}
     return SystemRounds(system, rounds.states, rounds.actions, rounds.next_states, records, costs)
 
 
-def _note_wrong(found: SystemRounds, rounds: Rounds, lines: Indices, own_next: bool, faults: Faults) -> None:
+def _note_wrong(found: SystemRounds, rounds: LogRounds, lines: Indices, own_next: bool, faults: Faults) -> None:
     wrong, of_round = found.wrong, found.kinds.of_round
     texts = {
         NOT_AVAILABLE: ("action", "an action that is not available, {}"),

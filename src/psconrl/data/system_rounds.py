@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.data.columns import Labels
+from psconrl.data.columns import LabelColumn
 from psconrl.data.records import Records
 from psconrl.data.spaces import MISSING, UNKNOWN, places
 from psconrl.errors import LogError
@@ -28,7 +28,7 @@ from psconrl.systems.vocabulary import Vocabulary
 
 # What is wrong with a kind of rounds.
 RIGHT, NOT_AVAILABLE, IMPOSSIBLE, OTHER_ACTION, OTHER_NOISE, OTHER_COST = range(6)
-MOST_DECIMALS = 6  # to which costs in a table may be rounded
+DECIMALS_SHOWN = 6  # to which costs in a table may be rounded
 ALL = slice(None)
 AT_ONCE = 4_000_000  # kinds times joint outcomes
 
@@ -82,10 +82,11 @@ class SystemRounds:
         most = self.words.most.get(name)
         column = records.labels(name)
         if column is None:
-            values = records[name]
-            column = Labels(*_as_labels(values))
+            column = LabelColumn(*_as_labels(records[name]))
         if most is not None:
-            column = Labels(column.codes, tuple(min(v, most) if not isinstance(v, str) else v for v in column.values))
+            column = LabelColumn(
+                column.codes, tuple(min(v, most) if not isinstance(v, str) else v for v in column.values)
+            )
         return places(column, distinct.tolist())[column.codes]
 
     def _explain(self) -> None:
@@ -235,12 +236,12 @@ def _as_labels(values: Floats) -> tuple[Any, tuple[float, ...]]:
 
 
 def _decimals(values: Floats) -> int:
-    """Return to how many decimals all values are rounded; ``MOST_DECIMALS`` if they have more."""
+    """Return to how many decimals all values are rounded; ``DECIMALS_SHOWN`` if they have more."""
     known = values[~np.isnan(values)]
-    for decimals in range(MOST_DECIMALS):
+    for decimals in range(DECIMALS_SHOWN):
         if (np.round(known, decimals) == known).all():
             return decimals
-    return MOST_DECIMALS
+    return DECIMALS_SHOWN
 
 
 def _kinds(numbers: Ints, n_states: int, noise: Mapping[str, Ints], costs: Mapping[str, Floats]) -> Kinds:

@@ -15,25 +15,25 @@ from psconrl.arrays import Bools
 from psconrl.caps import need
 from psconrl.data.columns import Reader, TimeReader
 from psconrl.data.csv_table import FIRST_LINE, CSVTable
-from psconrl.data.rows import Rows, need_columns
+from psconrl.data.rows import TableRows, need_columns
 from psconrl.data.timestamps import AWARE, NAIVE, Timestamps
 from psconrl.errors import ConfigError, LogError, PsconrlError
 from psconrl.escaping import quoted
 
-ROWS_AT_ONCE = 1 << 18
+ROWS_IN_BATCH = 1 << 18
 CSV, PARQUET, ARROW = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 
 
-class Table(Protocol):
+class TableSource(Protocol):
     """A table: the names of its columns, and a way to read some of them."""
 
     columns: list[str]
 
-    def read(self, readers: Mapping[str, Reader]) -> Rows:
+    def read(self, readers: Mapping[str, Reader]) -> TableRows:
         """Hand all rows to the readers of columns, by name."""
 
 
-def open_table(given: Any) -> Table:
+def open_table(given: Any) -> TableSource:
     """Return a table of any kind.
 
     >>> open_table({"state": [0, 1], "action": ["go", "stay"]}).columns
@@ -53,7 +53,7 @@ def open_table(given: Any) -> Table:
     return FrameTable(frame)
 
 
-def _open_file(path: Path) -> Table:
+def _open_file(path: Path) -> TableSource:
     if not path.is_file():
         raise LogError(f"{path}: no such file")
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
@@ -74,9 +74,9 @@ class _Whole:
 
     columns: list[str]
 
-    def _rows(self, n: int) -> Rows:
+    def _rows(self, n: int) -> TableRows:
         lines = np.arange(FIRST_LINE, n + FIRST_LINE, dtype=np.int32)
-        return Rows(lines, np.zeros(n, dtype=bool), lines[:0])
+        return TableRows(lines, np.zeros(n, dtype=bool), lines[:0])
 
 
 class ArrayTable(_Whole):
@@ -91,7 +91,7 @@ class ArrayTable(_Whole):
             (one, n), (other, m) = min(sizes.items(), key=lambda x: x[1]), max(sizes.items(), key=lambda x: x[1])
             raise LogError(f"columns must have the same length; {quoted(one)} has {n:,} rows, {quoted(other)} {m:,}")
 
-    def read(self, readers: Mapping[str, Reader]) -> Rows:
+    def read(self, readers: Mapping[str, Reader]) -> TableRows:
         """Hand all rows to the readers of columns, by name."""
         for name, reader in readers.items():
             _add_array(reader, self._arrays[name])
@@ -122,8 +122,8 @@ def _missing(values: NDArray[Any]) -> Bools:
 
 
 def _add_array(reader: Reader, values: NDArray[Any]) -> None:
-    for k in range(0, max(values.size, 1), ROWS_AT_ONCE):
-        some = values[k : k + ROWS_AT_ONCE]
+    for k in range(0, max(values.size, 1), ROWS_IN_BATCH):
+        some = values[k : k + ROWS_IN_BATCH]
         reader.add_values(some, _missing(some))
 
 
@@ -135,7 +135,7 @@ class FrameTable(_Whole):
         self.columns = [str(name) for name in frame.collect_schema().names()]
         need_columns(self.columns)
 
-    def read(self, readers: Mapping[str, Reader]) -> Rows:
+    def read(self, readers: Mapping[str, Reader]) -> TableRows:
         """Hand all rows to the readers of columns, by name."""
         frame = self._frame.select(list(readers))
         if isinstance(frame, narwhals.LazyFrame):
@@ -144,8 +144,8 @@ class FrameTable(_Whole):
             frame = frame.collect()
         for name, reader in readers.items():
             series = frame[name]
-            for k in range(0, max(len(series), 1), ROWS_AT_ONCE):
-                _add_series(reader, series[k : k + ROWS_AT_ONCE])
+            for k in range(0, max(len(series), 1), ROWS_IN_BATCH):
+                _add_series(reader, series[k : k + ROWS_IN_BATCH])
         return self._rows(len(frame))
 
 
@@ -213,12 +213,12 @@ class BatchTable(_Whole):
         if self._is_parquet:
             rows = file.metadata.num_rows
             need(rows * 8.0 * max(len(names), 1), f"a table of {rows:,} rows", LogError)
-            yield from file.iter_batches(ROWS_AT_ONCE, columns=names)
+            yield from file.iter_batches(ROWS_IN_BATCH, columns=names)
             return
         for k in range(file.num_record_batches):
             yield file.get_batch(k).select(names)
 
-    def read(self, readers: Mapping[str, Reader]) -> Rows:
+    def read(self, readers: Mapping[str, Reader]) -> TableRows:
         """Hand all rows to the readers of columns, by name."""
         n = 0
         with self._reading():

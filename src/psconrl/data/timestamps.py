@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.errors import LogError
 from psconrl.escaping import quoted
-from psconrl.kernels import cells
+from psconrl.kernels import cells, moments
 
 EPOCH = datetime(1970, 1, 1)
-LONGEST = 64  # bytes of a time
+TIME_BYTES = 64  # bytes of a time
 NUMBER, NAIVE, AWARE = "numbers", "times without a zone", "times with a zone"
 KINDS = frozenset((NUMBER, NAIVE, AWARE))
 
@@ -104,7 +104,7 @@ def read_timestamps(buffer: NDArray[np.uint8], starts: Ints, lengths: Places) ->
     """Return the times in cells of a CSV file."""
     n = starts.size
     seconds, local, wrong = np.empty(n), np.empty(n), np.zeros(n, dtype=bool)
-    shapes = cells.moments(buffer, starts, lengths, seconds, local)
+    shapes = moments.read(buffer, starts, lengths, seconds, local)
     kinds = {kind for shape, kind in ((1, NAIVE), (2, AWARE)) if (shapes == shape).any()}
     left = np.flatnonzero((shapes == 0) & (lengths > 0))
     if left.size:
@@ -115,7 +115,7 @@ def read_timestamps(buffer: NDArray[np.uint8], starts: Ints, lengths: Places) ->
             kinds.add(NUMBER)
         for row in left[hard].tolist():
             start = int(starts[row])
-            text = bytes(buffer[start : start + min(int(lengths[row]), LONGEST)]).decode("utf-8", "replace")
+            text = bytes(buffer[start : start + min(int(lengths[row]), TIME_BYTES)]).decode("utf-8", "replace")
             seconds[row], local[row], kind = _read(text)
             wrong[row] = kind == "wrong"
             kinds |= {kind} & KINDS

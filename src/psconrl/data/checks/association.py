@@ -30,7 +30,7 @@ from psconrl.arrays import Floats, Ints
 FEWEST = 5  # times that a label, or an outcome, occurs in a stratum; rarer ones are taken together
 FEWEST_IN_STRATUM = 10
 RANK_TOL = 1e-9  # singular values below this share of the largest are zero
-UNKNOWN = -1  # a label that is not known
+NO_LABEL = -1  # a label that is not known
 
 
 class Test(NamedTuple):
@@ -46,7 +46,7 @@ NO_TEST = Test(1.0, 0)
 def association(strata: Ints, labels: Ints, outcomes: Ints, scores: Floats) -> Test:
     """Test both statistics, and return the smaller p-value, doubled.
 
-    ``labels``: ``UNKNOWN`` in rounds that are left out. ``scores``: a number for every outcome.
+    ``labels``: ``NO_LABEL`` in rounds that are left out. ``scores``: a number for every outcome.
     """
     kept = labels >= 0
     strata, labels, outcomes = strata[kept], labels[kept], outcomes[kept]
@@ -150,10 +150,10 @@ def holm(p_values: Floats) -> Floats:
 
 
 def classes(values: Floats, number: int) -> Ints:
-    """Return classes of about the same size, ``UNKNOWN`` where a value is nan; equal values are in the same class."""
+    """Return classes of about the same size, ``NO_LABEL`` where a value is nan; equal values are in the same class."""
     known = ~np.isnan(values)
     bounds = np.unique(np.quantile(values[known], np.arange(1, number) / number)) if known.any() else np.empty(0)
-    return np.where(known, np.searchsorted(bounds, values, side="right"), UNKNOWN)
+    return np.where(known, np.searchsorted(bounds, values, side="right"), NO_LABEL)
 
 
 def mid_ranks(strata: Ints, outcomes: Ints) -> Floats:

@@ -6,13 +6,14 @@ frequencies, in which only what was tried is possible, or of a system with param
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats
 from psconrl.data.checks.finding import COVERAGE, Finding
+from psconrl.data.recorded import Recorded
 from psconrl.errors import LogError, PsconrlError, unknown_name
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.structured import Structured
@@ -21,13 +22,10 @@ from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.sizes import PLANNED_DENSE_STATES
 
-if TYPE_CHECKING:
-    from psconrl.data.log import Log
-
-FEW = 10  # times; a pair that was tried less often is hardly known
-LEAST_SHARE = 0.01  # of the rounds of the plan, of a state that matters, or of pairs that are hardly known
+HARDLY = 10  # times; a pair that was tried less often is hardly known
+LEAST_WEIGHT = 0.01  # of the rounds of the plan, of a state that matters, or of pairs that are hardly known
 MOST_GAPS = 10  # that are listed
-DRAWS = 5  # of a system's parameters, the last of which is planned with
+DRAWS_BEFORE = 5  # of a system's parameters, the last of which is planned with
 MOST_PLANNED = 20_000  # states of a model that is planned
 
 
@@ -62,7 +60,7 @@ class Coverage:
         }
 
 
-def coverage(log: "Log", counts: Counts, limits: Mapping[str, float] | None) -> Coverage:
+def coverage(log: Recorded, counts: Counts, limits: Mapping[str, float] | None) -> Coverage:
     """Return what was tried, and what was not where it matters."""
     S, A = log.n_states, log.n_actions
     available = np.ones((S, A), dtype=bool)
@@ -70,19 +68,19 @@ def coverage(log: "Log", counts: Counts, limits: Mapping[str, float] | None) -> 
         available = log.system_rounds.words.available
     occupancy, weights = _weights(log, counts, limits)
     share = occupancy.sum(axis=1)
-    few = (counts.pairs < FEW) & available
+    few = (counts.pairs < HARDLY) & available
     order = np.lexsort((counts.pairs.ravel(), -np.where(few, share[:, None], 0.0).ravel()))
     gaps = []
     for pair in order[: MOST_GAPS if few.any() else 0].tolist():
         state, action = divmod(pair, A)
-        if few[state, action] and share[state] >= LEAST_SHARE:
+        if few[state, action] and share[state] >= LEAST_WEIGHT:
             times = int(counts.pairs[state, action])
             gaps.append(Gap(log.state_labels[state], log.action_labels[action], float(share[state]), times))
     untried = int(((counts.pairs == 0) & available).sum())
     return Coverage(int(available.sum()), untried, float(occupancy[few].sum()), tuple(gaps), weights)
 
 
-def coverage_findings(log: "Log", found: Coverage) -> list[Finding]:
+def coverage_findings(log: Recorded, found: Coverage) -> list[Finding]:
     """Return what the coverage means for the user."""
     findings = []
     taken = np.flatnonzero(np.bincount(log.actions, minlength=log.n_actions))
@@ -98,14 +96,14 @@ def coverage_findings(log: "Log", found: Coverage) -> list[Finding]:
             f"first {one.action} in {one.state}, where {found.weights} spends {one.share:.1%} of all rounds"
         )
         findings.append(Finding(COVERAGE, f"{one.state} / {one.action}", text))
-    if found.hardly_known >= LEAST_SHARE:
+    if found.hardly_known >= LEAST_WEIGHT:
         share = f"{found.hardly_known:.1%} of its rounds"
-        text = f"{found.weights} spends {share} in pairs that were tried fewer than {FEW} times"
+        text = f"{found.weights} spends {share} in pairs that were tried fewer than {HARDLY} times"
         findings.append(Finding(COVERAGE, "the plan", text))
     return findings
 
 
-def _weights(log: "Log", counts: Counts, limits: Mapping[str, float] | None) -> tuple[Floats, str]:
+def _weights(log: Recorded, counts: Counts, limits: Mapping[str, float] | None) -> tuple[Floats, str]:
     """Return shares (S, A) of rounds, and of which policy they are."""
     if log.cost_names and log.n_states <= MOST_PLANNED and not (log.system is None and counts.unknown_costs.any()):
         try:
@@ -120,12 +118,12 @@ def _weights(log: "Log", counts: Counts, limits: Mapping[str, float] | None) -> 
     return counts.pairs / max(int(counts.visits.sum()), 1), "the log itself"
 
 
-def _system_model(log: "Log", counts: Counts) -> CMDP:
+def _system_model(log: Recorded, counts: Counts) -> CMDP:
     """Return the model of a system with parameters drawn from the posterior."""
     assert log.system_rounds is not None
     system = log.system_rounds.system
     belief, rng = Structured.of(system), np.random.default_rng(0)
-    for _ in range(DRAWS):
+    for _ in range(DRAWS_BEFORE):
         belief.sample(counts, rng)
     structure = system.structure
     transition = structure.expected_transition(structure.table(belief.parameters))
@@ -133,7 +131,7 @@ def _system_model(log: "Log", counts: Counts) -> CMDP:
     return system.cmdp(transition if is_sparse else transition.toarray(), structure.costs(belief.parameters))
 
 
-def _model(log: "Log", counts: Counts, limits: Mapping[str, float] | None) -> CMDP:
+def _model(log: Recorded, counts: Counts, limits: Mapping[str, float] | None) -> CMDP:
     """Return the model of what was tried. A state that was never left returns to where runs began."""
     S, A = log.n_states, log.n_actions
     limits = {} if limits is None else limits

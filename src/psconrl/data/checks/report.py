@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from psconrl.data.checks.candidates import tested_rounds
 from psconrl.data.checks.coverage import Coverage, coverage, coverage_findings
 from psconrl.data.checks.finding import COVERAGE, FAULT, Finding
-from psconrl.data.checks.state import LEVEL, Result, state_findings
+from psconrl.data.checks.state import FALSE_DOUBTS, Tried, state_findings
 from psconrl.data.checks.structure import structure_findings
-from psconrl.data.log import Log
+from psconrl.data.checks.suspects import tested_rounds
+from psconrl.data.recorded import Recorded
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class LogReport:
     """What the checks of a log found; ``tests``: the corrected p-value of everything that was tested."""
 
-    log: Log
+    log: Recorded
     findings: tuple[Finding, ...]
-    tests: tuple[Result, ...]
+    tests: tuple[Tried, ...]
     coverage: Coverage
 
     @property
@@ -28,7 +28,7 @@ class Report:
 
     def record(self) -> dict[str, Any]:
         """Return plain data."""
-        tests = [{"candidate": r.candidate.name, "outcome": r.outcome, "p_value": r.p_value} for r in self.tests]
+        tests = [{"tested": r.suspect.name, "outcome": r.outcome, "p_value": r.p_value} for r in self.tests]
         return {
             "rounds": self.log.n_rounds,
             "states": self.log.n_states,
@@ -45,15 +45,15 @@ class Report:
             if self.is_good
             else "the state, or the description, is in doubt"
         )
-        tested = f"{len(self.tests)} candidates tested at level {LEVEL:g}"
+        tested = f"{len(self.tests)} tests at level {FALSE_DOUBTS:g}"
         return "\n".join([f"{self.log!r}: {verdict} ({tested})", *(f"  {finding}" for finding in self.findings)])
 
 
-def check(log: Log, limits: Mapping[str, float] | None) -> Report:
+def checked_log(log: Recorded, limits: Mapping[str, float] | None) -> LogReport:
     """Check a log; see ``Log.check``."""
     tested = tested_rounds(log)
     found, results = state_findings(tested)
     covered = coverage(log, log.counts(), limits)
     faults = [Finding(FAULT, fault.kind, str(fault)) for fault in log.faults]
     findings = [*faults, *coverage_findings(log, covered), *structure_findings(log), *found]
-    return Report(log, tuple(findings), tuple(results), covered)
+    return LogReport(log, tuple(findings), tuple(results), covered)

@@ -1,8 +1,8 @@
 """Is the state good enough? Whether anything else tells more about a round than state and action do, and what.
 
-Every candidate is tested against the next state and against every cost that varies (``association``); its p-value is
-the smallest of these, times their number, and those of all candidates are corrected after Holm. So the probability that
-a log whose state is good enough is doubted is at most ``LEVEL``.
+Every suspect is tested against the next state and against every cost that varies (``association``); its p-value is
+the smallest of these, times their number, and those of all suspects are corrected after Holm. So the probability that
+a log whose state is good enough is doubted is at most ``FALSE_DOUBTS``.
 
 What adds information is named in the order of evidence, columns and times before past rounds: what is found becomes a
 part of the state, and the others are tested again. What then adds nothing more was only its shadow.
@@ -17,49 +17,49 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.data.checks.association import NO_TEST, Test, association, holm
-from psconrl.data.checks.candidates import COLUMN, PAST, RUN, TIME, Candidate, Outcome, Tested
 from psconrl.data.checks.finding import DRIFT, MARKOV, Finding
+from psconrl.data.checks.suspects import COLUMN, PAST, RUN, TIME, Outcome, Suspect, Tested
 
-LEVEL = 0.05
-MOST_NAMED = 3  # causes, one after the other
+FALSE_DOUBTS = 0.05
+MOST_CAUSES = 3  # causes, one after the other
 
 
-class Result(NamedTuple):
-    """A candidate, its corrected p-value, and the outcome that shows it most."""
+class Tried(NamedTuple):
+    """A suspect, its corrected p-value, and the outcome that shows it most."""
 
-    candidate: Candidate
+    suspect: Suspect
     p_value: float
     outcome: str
 
 
-def state_findings(tested: Tested) -> tuple[list[Finding], list[Result]]:
+def state_findings(tested: Tested) -> tuple[list[Finding], list[Tried]]:
     """Return what is missing in the state, and the results of all tests."""
-    results = test_all(tested.strata, tested.outcomes, tested.candidates)
-    left = [result for result in results if result.p_value < LEVEL]
+    results = test_all(tested.strata, tested.outcomes, tested.suspects)
+    left = [result for result in results if result.p_value < FALSE_DOUBTS]
     strata, findings = tested.strata, []
-    for _ in range(MOST_NAMED):
+    for _ in range(MOST_CAUSES):
         if not left:
             break
         cause = min(
-            left, key=lambda result: (_rank(result.candidate), result.p_value, -_evidence(strata, tested, result))
+            left, key=lambda result: (_rank(result.suspect), result.p_value, -_evidence(strata, tested, result))
         )
-        labels = cause.candidate.labels
+        labels = cause.suspect.labels
         strata = np.unique(strata * (int(labels.max()) + 2) + labels + 1, return_inverse=True)[1].ravel()
-        others = [result.candidate for result in left if result is not cause]
+        others = [result.suspect for result in left if result is not cause]
         again = test_all(strata, tested.outcomes, others)
-        shadows = [result.candidate.name for result in again if result.p_value >= LEVEL]
+        shadows = [result.suspect.name for result in again if result.p_value >= FALSE_DOUBTS]
         findings.append(_finding(cause, shadows, tested))
-        left = [result for result in again if result.p_value < LEVEL]
+        left = [result for result in again if result.p_value < FALSE_DOUBTS]
     return findings, results
 
 
-def test_all(strata: Ints, outcomes: list[Outcome], candidates: list[Candidate]) -> list[Result]:
-    """Return the corrected results of all candidates."""
-    found = [_best(strata, outcomes, candidate.labels) for candidate in candidates]
+def test_all(strata: Ints, outcomes: list[Outcome], suspects: list[Suspect]) -> list[Tried]:
+    """Return the corrected results of all suspects."""
+    found = [_best(strata, outcomes, suspect.labels) for suspect in suspects]
     corrected = holm(np.array([test.p_value for test, _ in found])).tolist()
     return [
-        Result(candidate, p_value, outcome)
-        for candidate, p_value, (_, outcome) in zip(candidates, corrected, found, strict=True)
+        Tried(suspect, p_value, outcome)
+        for suspect, p_value, (_, outcome) in zip(suspects, corrected, found, strict=True)
     ]
 
 
@@ -73,15 +73,15 @@ def _best(strata: Ints, outcomes: list[Outcome], labels: Ints) -> tuple[Test, st
     return Test(min(1.0, len(done) * test.p_value), test.rounds), name
 
 
-def _rank(candidate: Candidate) -> int:
+def _rank(suspect: Suspect) -> int:
     """What was recorded comes before what only the rounds before show."""
-    return int(candidate.kind == PAST)
+    return int(suspect.kind == PAST)
 
 
-def _evidence(strata: Ints, tested: Tested, result: Result) -> float:
-    """Return how much a candidate explains, for p-values that are all 0: the information gained, per round."""
+def _evidence(strata: Ints, tested: Tested, result: Tried) -> float:
+    """Return how much a suspect explains, for p-values that are all 0: the information gained, per round."""
     outcome = next(one for one in tested.outcomes if one.name == result.outcome)
-    labels = result.candidate.labels
+    labels = result.suspect.labels
     kept = labels >= 0
     whole = strata[kept], labels[kept], outcome.classes[kept]
     return information(*whole)
@@ -100,8 +100,8 @@ def information(strata: Ints, labels: Ints, outcomes: Ints) -> float:
     return entropy(strata, labels) + entropy(strata, outcomes) - entropy(strata) - entropy(strata, labels, outcomes)
 
 
-def _finding(cause: Result, shadows: list[str], tested: Tested) -> Finding:
-    name, kind, p = cause.candidate.name, cause.candidate.kind, cause.p_value
+def _finding(cause: Tried, shadows: list[str], tested: Tested) -> Finding:
+    name, kind, p = cause.suspect.name, cause.suspect.kind, cause.p_value
     tells = "tell" if name.startswith("the results") else "tells"
     told = f"({_p(p)}) about {cause.outcome}, given state and action"
     also = f"; given it, nothing more is told by {_listed(shadows)}" if shadows else ""
@@ -123,10 +123,10 @@ def _finding(cause: Result, shadows: list[str], tested: Tested) -> Finding:
     return Finding(MARKOV, name, f"{name} {tells} more {told}: {remedy}{also}", p)
 
 
-def _if_outcome(cause: Result, tested: Tested) -> str:
+def _if_outcome(cause: Tried, tested: Tested) -> str:
     """Say so if the column may be an outcome of the round: its value in the round before tells nothing."""
-    before = cause.candidate.before
-    if before is None or _best(tested.strata, tested.outcomes, before)[0].p_value < LEVEL:
+    before = cause.suspect.before
+    if before is None or _best(tested.strata, tested.outcomes, before)[0].p_value < FALSE_DOUBTS:
         return ""
     return " (its value one round before tells nothing, so it may be an outcome of the round, such as noise or a cost)"
 

@@ -5,22 +5,18 @@ variables, time and each other, costs against their formulas. A right descriptio
 most ``FALSE_ALARMS`` by the noises, and by the costs, whatever the length of the log.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from psconrl.data.checks.finding import STRUCTURE, Finding
+from psconrl.data.recorded import Recorded
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.structure_check import FIRST_CHECK, StructureCheck
 from psconrl.learning.posterior.structured import Structured
 
-if TYPE_CHECKING:
-    from psconrl.data.log import Log
-
-BLOCKS = 100  # in which the rounds are handed over, with at least FIRST_CHECK each
+BLOCKS_SHOWN = 100  # in which the rounds are handed over, with at least FIRST_CHECK each
 
 
-def structure_findings(log: "Log") -> list[Finding]:
+def structure_findings(log: Recorded) -> list[Finding]:
     """Return the doubts about a system; nothing without a system."""
     revealed = log.system_rounds
     if revealed is None:
@@ -29,7 +25,7 @@ def structure_findings(log: "Log") -> list[Finding]:
     check = StructureCheck(revealed.structure, revealed.words)
     counts = Counts(log.n_states, log.n_actions, len(log.cost_names))
     doubts: dict[str, str] = {}
-    step = max(FIRST_CHECK, log.n_rounds // BLOCKS)
+    step = max(FIRST_CHECK, log.n_rounds // BLOCKS_SHOWN)
     for k in range(0, log.n_rounds, step):
         rounds = slice(k, min(k + step, log.n_rounds))
         seen = log.seen_in(rounds)
