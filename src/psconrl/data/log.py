@@ -127,7 +127,7 @@ class Log(Recorded):
 
         >>> log = Log({"shelf": [2, 1, 0] * 40, "order": [0] * 120}, state="shelf", action="order")
         >>> print(log.check())
-        Log(119 rounds, 3 states, 1 action): no test doubts the state or the description (7 tests at level 0.05)
+        Log(119 rounds, 3 states, 1 action): no test doubts the state or the description (7 tests at level 0.03)
           coverage: the action is always 0: the log tells nothing about other actions
         """
         return checked_log(self, limits)

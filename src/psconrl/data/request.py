@@ -51,6 +51,8 @@ class Request:
         for name in found.needed:
             if name not in columns:
                 raise LogError(unknown_name("column", name, columns))
+        if found.time is not None and found.time in (*states, *actions, *following, found.run):
+            raise LogError(f"the column {quoted(found.time)} cannot be the time and a label, too; add a column for one")
         return found
 
     @property

@@ -136,14 +136,14 @@ def mean_score(strata: Ints, labels: Ints, scores: Floats) -> Test:
     return Test(float(stats.chi2.sf(statistic, int(kept.sum()))), int(n[tested].sum()))
 
 
-def holm(p_values: Floats) -> Floats:
-    """Return p-values that are corrected for their number (Holm 1979).
+def holm(p_values: Floats, number: int = 0) -> Floats:
+    """Return p-values that are corrected for their number, or for a larger ``number`` of tests (Holm 1979).
 
     >>> holm(np.array([0.01, 0.04, 0.03])).round(6).tolist()
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p_values, kind="stable")
-    factors = np.arange(p_values.size, 0, -1)
+    factors = max(number, p_values.size) - np.arange(p_values.size)
     found = np.empty(p_values.size)
     found[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1.0)
     return found

@@ -63,6 +63,9 @@ class Coverage:
 def coverage(log: Recorded, counts: Counts, limits: Mapping[str, float] | None) -> Coverage:
     """Return what was tried, and what was not where it matters."""
     S, A = log.n_states, log.n_actions
+    for name in {} if limits is None else limits:
+        if name not in log.cost_names[1:]:
+            raise LogError(unknown_name("limit", name, log.cost_names[1:]))
     available = np.ones((S, A), dtype=bool)
     if log.system_rounds is not None:
         available = log.system_rounds.words.available
@@ -112,9 +115,8 @@ def _weights(log: Recorded, counts: Counts, limits: Mapping[str, float] | None) 
             if found.status is not Status.INFEASIBLE:
                 taken = np.asarray(found.occupancy)
                 return np.where(model.available, taken, 0.0), "the plan on means"
-        except PsconrlError as error:
-            if isinstance(error, LogError):
-                raise
+        except PsconrlError:  # there is no plan
+            pass
     return counts.pairs / max(int(counts.visits.sum()), 1), "the log itself"
 
 
@@ -135,9 +137,6 @@ def _model(log: Recorded, counts: Counts, limits: Mapping[str, float] | None) ->
     """Return the model of what was tried. A state that was never left returns to where runs began."""
     S, A = log.n_states, log.n_actions
     limits = {} if limits is None else limits
-    for name in limits:
-        if name not in log.cost_names[1:]:
-            raise LogError(unknown_name("limit", name, log.cost_names[1:]))
     visits = counts.visits.astype(np.float64)
     moves = counts.moves.astype(np.float64)
     never = counts.pairs.sum(axis=1) == 0

@@ -2,7 +2,7 @@
 
 Every suspect is tested against the next state and against every cost that varies (``association``); its p-value is
 the smallest of these, times their number, and those of all suspects are corrected after Holm. So the probability that
-a log whose state is good enough is doubted is at most ``FALSE_DOUBTS``.
+a log whose state is good enough is doubted is about ``FALSE_DOUBTS`` at most.
 
 What adds information is named in the order of evidence, columns and times before past rounds: what is found becomes a
 part of the state, and the others are tested again. What then adds nothing more was only its shadow.
@@ -20,7 +20,7 @@ from psconrl.data.checks.association import NO_TEST, Test, association, holm
 from psconrl.data.checks.finding import DRIFT, MARKOV, Finding
 from psconrl.data.checks.suspects import COLUMN, PAST, RUN, TIME, Outcome, Suspect, Tested
 
-FALSE_DOUBTS = 0.05
+FALSE_DOUBTS = 0.03  # p-values are those of long logs; so the rate in logs of 1,000 rounds is below 5%, too
 MOST_CAUSES = 3  # causes, one after the other
 
 
@@ -46,17 +46,17 @@ def state_findings(tested: Tested) -> tuple[list[Finding], list[Tried]]:
         labels = cause.suspect.labels
         strata = np.unique(strata * (int(labels.max()) + 2) + labels + 1, return_inverse=True)[1].ravel()
         others = [result.suspect for result in left if result is not cause]
-        again = test_all(strata, tested.outcomes, others)
+        again = test_all(strata, tested.outcomes, others, len(tested.suspects))
         shadows = [result.suspect.name for result in again if result.p_value >= FALSE_DOUBTS]
         findings.append(_finding(cause, shadows, tested))
         left = [result for result in again if result.p_value < FALSE_DOUBTS]
     return findings, results
 
 
-def test_all(strata: Ints, outcomes: list[Outcome], suspects: list[Suspect]) -> list[Tried]:
-    """Return the corrected results of all suspects."""
+def test_all(strata: Ints, outcomes: list[Outcome], suspects: list[Suspect], number: int = 0) -> list[Tried]:
+    """Return the results of some suspects, corrected for the ``number`` of all of them."""
     found = [_best(strata, outcomes, suspect.labels) for suspect in suspects]
-    corrected = holm(np.array([test.p_value for test, _ in found])).tolist()
+    corrected = holm(np.array([test.p_value for test, _ in found]), number).tolist()
     return [
         Tried(suspect, p_value, outcome)
         for suspect, p_value, (_, outcome) in zip(suspects, corrected, found, strict=True)
