@@ -12,8 +12,8 @@ import argparse
 import time
 
 import numpy as np
-from log_systems import SYSTEMS, behaviours, written_log
 
+from log_systems import SYSTEMS, behaviours, written_log
 from psconrl.data.averages import todays_averages
 from psconrl.data.posterior import RowPosterior
 from psconrl.learning.posterior.transition_beliefs import Dirichlet

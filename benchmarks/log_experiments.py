@@ -10,8 +10,8 @@ import argparse
 from dataclasses import fields
 
 import numpy as np
-from log_systems import SYSTEMS, behaviours, written_log
 
+from log_systems import SYSTEMS, behaviours, limits, written_log
 from psconrl.data.improvement import Verdict, improve
 from psconrl.data.log import Log
 
@@ -41,14 +41,14 @@ def main() -> None:
                 few, changed, advised, after = 0, 0, [], {}
                 for run in range(options.runs):
                     log = written_log(model, policy, rounds, run)
-                    found = improve(log, model.thresholds, draws=1000, seed=run)
+                    found = improve(log, limits=limits(model), draws=1000, seed=run)
                     if found.verdict is not Verdict.NOT_ENOUGH or found.needed is None:
                         continue
                     few += 1
                     advised.append(found.needed.rounds)
                     more = int(min(np.ceil(found.needed.rounds), options.most)) + 1
                     longer = joined(log, written_log(model, found.needed.policy, more, 10_000 + run))
-                    verdict = improve(longer, model.thresholds, draws=1000, seed=run).verdict
+                    verdict = improve(longer, limits=limits(model), draws=1000, seed=run).verdict
                     changed += verdict is not Verdict.NOT_ENOUGH
                     after[verdict.value] = after.get(verdict.value, 0) + 1
                 median = np.median(advised) if advised else np.nan

@@ -1,14 +1,14 @@
 """What a log saves an agent: regret at shadow prices of PSConRL that begins where a log ends, and of one without.
 
-    python benchmarks/log_learning.py --runs 20
+python benchmarks/log_learning.py --runs 20
 """
 
 import argparse
 
 import numpy as np
-from log_systems import SYSTEMS, behaviours, written_log
 
 import psconrl
+from log_systems import SYSTEMS, behaviours, written_log
 
 
 def main() -> None:

@@ -32,6 +32,11 @@ def behaviours(model: CMDP) -> dict[str, Floats]:
     return {"uniform": uniform, "timid": timid, "wrong": 0.9 * psconrl.plan(wrong).policy + 0.1 * uniform}
 
 
+def limits(model: CMDP) -> dict[str, float]:
+    """Return the limits of a model by name."""
+    return dict(zip(model.cost_names[1:], model.thresholds.tolist(), strict=True))
+
+
 def written_log(model: CMDP | System, policy: Floats, rounds: int, seed: int, system: System | None = None) -> Log:
     """Return the log of a policy that is played for a number of rounds."""
     known = model if isinstance(model, CMDP) else model.model_for_learning()

@@ -1,4 +1,4 @@
-r"""Long-run averages of the policy that wrote a log: credible intervals from the posterior, and batch means beside them.
+r"""Long-run averages of the policy that wrote a log: credible intervals from the posterior, beside batch means.
 
 *Batch means* take the log as it is: its rounds, in order, are cut into k batches of b rounds, whose means
 :math:`Y_1, \dots, Y_k` give

@@ -1,4 +1,4 @@
-r"""What more data would settle: the pairs, or the noise, that matter, how many rows would do, and the cheapest experiment.
+r"""What more data would settle: the pairs, or the noise, that matter, how many rows would do, the cheapest experiment.
 
 A policy :math:`\pi` is recommended once the worst of its margins is large enough,
 
@@ -13,9 +13,9 @@ To first order the variance of the margin is a sum over rows, which share no inf
 
 (the second term only in the gain). After n(s,a) more rows v(s,a) falls to
 :math:`v (N + M + 1) / (N + n + M + 1)`. The fewest rows with :math:`\sigma^2 \le (\Delta / z)^2` are those of Neyman's
-allocation, :math:`N + n + M + 1 \propto \sqrt{v (N + M + 1)}` where n is positive. A round reaches a pair as often as the
-experiment takes it, so that an experiment of T rounds that follows :math:`\pi_e` brings :math:`T \mu_e(s,a)` rows; it
-mixes today's policy with the proposal, in which pairs that matter occur.
+allocation, :math:`N + n + M + 1 \propto \sqrt{v (N + M + 1)}` where n is positive. A round reaches a pair as often as
+the experiment takes it, so that an experiment of T rounds that follows :math:`\pi_e` brings :math:`T \mu_e(s,a)` rows;
+it mixes today's policy with the proposal, in which pairs that matter occur.
 
 With a system, rows are not learned by themselves. Draws of a margin are compared with those of every unknown parameter:
 the share of the variance of the margin that goes with a parameter, and :math:`\sigma^2 \propto 1/n` in the rounds that

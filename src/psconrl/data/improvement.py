@@ -1,23 +1,25 @@
 r"""The best policy found that keeps the limits and is no worse than today's, with a stated probability.
 
-Given a log, let :math:`\theta` be distributed as the posterior of the model and :math:`\pi_b` as that of the policy that
-wrote the log. A policy is recommended only if
+Given a log, let :math:`\theta` be distributed as the posterior of the model and :math:`\pi_b` as that of the policy
+that wrote the log. A policy is recommended only if
 
-.. math:: \Pr\big( J_i(\pi;\theta) \le \tau_i \text{ for all } i,\; J_0(\pi;\theta) \le J_0(\pi_b;\theta) \big) \ge 1 - \alpha.
+.. math:: \Pr\big( J_i(\pi;\theta) \le \tau_i \text{ for all } i,\;
+          J_0(\pi;\theta) \le J_0(\pi_b;\theta) \big) \ge 1 - \alpha.
 
 Policies are planned with margins that suit one set of draws (``proposals``). The best of many looks better in these
-draws than it is, so that the probability is computed again from fresh draws, in which the policy and that of the log are
-evaluated exactly.
+draws than it is, so that the probability is computed again from fresh draws, in which the policy and that of the log
+are evaluated exactly.
 
 Without a system, fresh draws are not enough. Of several actions that do the same, the one with the luckiest rounds is
 planned, and a posterior of independent rows takes its luck for a merit, however many draws there are. So policies are
-planned with one half of the rounds, every other visit of each pair, and verified with the other half, under two
-beliefs: the default one, and the prior of the paper. Policies are verified in an order that the first half determines,
-from the safest to the boldest, up to the first that fails. With a system, all states share a few parameters, and all rounds
-serve both purposes.
+planned with one half of the rounds, every other visit of each pair, and verified with the other half, under three
+beliefs: the default one, the prior of the paper, and one for which an action may do what others do in the same state
+(``posterior.neighbours``). Policies are verified in an order that the first half determines, from the safest to the
+boldest, up to the first that fails. With a system, all states share a few parameters, and all rounds serve both
+purposes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,6 +28,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.data.comparison import Compared, Verification
 from psconrl.data.evidence import Need, margin_of, needed, needed_of_noise
+from psconrl.data.limits import limited, system_with
 from psconrl.data.log import Log
 from psconrl.data.mean_model import MeanModel, mean_model
 from psconrl.data.noise_posterior import NoisePosterior
@@ -69,7 +72,7 @@ class Improvement:
 
     @property
     def probability(self) -> float:
-        """Probability that the best proposal keeps all limits and is no worse than today's: the least of the beliefs."""
+        """Probability that the proposal keeps all limits and is no worse than today's: the least of all beliefs."""
         return min(one.both for one in self.compared)
 
     @property
@@ -100,20 +103,25 @@ def posteriors(
 
 def improve(
     log: Log,
-    thresholds: Floats,
     system: System | None = None,
     *,
     confidence: float = 0.95,
+    limits: Mapping[str, float] | None = None,
     costs: Floats | None = None,
     draws: int = VERIFYING_DRAWS,
     seed: int = 0,
 ) -> Improvement:
     """Return the best policy found that keeps the limits, and is no worse than that of the log, with a probability.
 
-    ``thresholds`` (m,): as in a model. ``costs`` (m+1, S, A): if they are known. ``draws``: in which the policy is
-    verified. See the module docstring.
+    ``limits``: of costs by name, as they are in the table; by default those of the system. ``costs`` (m+1, S, A): as in
+    a model, if they are known. ``draws``: in which the policy is verified. See the module docstring.
     """
     rng = np.random.default_rng(seed)
+    if system is None:
+        log, thresholds = limited(log, limits)
+    else:
+        system = system_with(system, limits)
+        thresholds = np.asarray(system.thresholds)
     own, others = posteriors(log, system, costs)
     drawn = tuple(posterior.draw(CHOOSING_DRAWS, rng) for posterior in own)
     mean = mean_model(own[0], drawn[0])

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats
+from psconrl.data.limits import system_with
 from psconrl.data.log import Log
 from psconrl.data.posterior import Models, Posterior
 from psconrl.learning.posterior.gibbs import SWEEPS
@@ -25,7 +26,7 @@ class NoisePosterior(Posterior):
 
     def __init__(self, log: Log, system: System) -> None:
         super().__init__(log)
-        system = system if system.statement.is_linear else system.linear()
+        system = system_with(system, None)
         self.system = system
         self.belief = Structured.of(system)
         self.belief.made_for(self.n_states, self.n_actions, len(system.thresholds))

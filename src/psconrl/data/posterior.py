@@ -1,7 +1,7 @@
 r"""Models drawn from the posterior that a log gives: transitions, costs, and the policy that wrote the log.
 
-*Transitions* are drawn from a belief of ``learning.posterior``: by default ``LearnedMass``, or ``Dirichlet()``, the prior
-of the paper.
+*Transitions* are drawn from a belief of ``learning.posterior``: by default ``LearnedMass``, or ``Dirichlet()``, the
+prior of the paper.
 
 *Costs*, unless they are known, belong to outcomes (s, a, s'): with means :math:`\bar c(s,a,s')` of n observations,
 
@@ -14,7 +14,7 @@ the average of their pair; a pair never tried costs what a tried pair costs, dra
 frequencies b and a mass M that are learned: M is large if all states have the same frequencies, and tiny if every state
 has an action of its own. In states that were hardly visited the policy is thus believed to do what it does elsewhere.
 Given M, :math:`b \sim \mathrm{Dirichlet}(\sum_s M b_a (\psi(M b_a + N(s,a)) - \psi(M b_a)))`, with the expected number
-of actions that came from b (Antoniak 1974) in place of a random one. Actions that the log does not have are not its own.
+of actions that came from b (Antoniak 1974) in place of a random one. Actions that the log does not have have no share.
 """
 
 from abc import ABC, abstractmethod
@@ -246,9 +246,9 @@ class RowPosterior(Posterior):
         """Return the approximate number of transitions of one draw."""
         return float(self.counts.tally.numbers.size + 4.0 * self.counts.visits.size)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Models:
-        """Draw models."""
-        rows = self._rows(n, rng)
+    def draw(self, n: int, rng: np.random.Generator, taken: Bools | None = None) -> Models:
+        """Draw models; of pairs that are not ``taken`` (S, A), nothing is drawn."""
+        rows = self._rows(n, rng, None if taken is None else taken.ravel())
         if self.outcomes is None:
             assert self.known_costs is not None
             costs = np.ascontiguousarray(self.known_costs.reshape(1, -1, self.counts.visits.size))
@@ -256,21 +256,32 @@ class RowPosterior(Posterior):
             costs = self.outcomes.costs(rows, n, rng)
         return Models(*rows, costs, self.behaviour.draw(n, rng), self.start, self.reference)
 
-    def _rows(self, n: int, rng: np.random.Generator) -> tuple[Places, Places, Floats]:
-        """Draw the transitions (n*S*A, S) of n models."""
+    def averages_of(self, policy: Floats, n: int, rng: np.random.Generator) -> Floats:
+        """Return the averages (n, m+1) of a policy in n models of which only its own pairs are drawn."""
+        together = int(max(8, min(n, MOST_ENTRIES / self.entries())))
+        sizes = [min(together, n - begin) for begin in range(0, n, together)]
+        return np.concatenate([self.draw(size, rng, policy > 0.0).averages(policy) for size in sizes])
+
+    def _rows(self, n: int, rng: np.random.Generator, taken: Bools | None) -> tuple[Places, Places, Floats]:
+        """Draw the transitions (n*S*A, S) of n models, without the rows that are not taken (S*A,)."""
         found = self._parameters(n, rng)
         if found is None:
-            drawn = [self._belief.sample(self.counts, rng).csr() for _ in range(n)]
-            sizes = np.concatenate([[0]] + [np.diff(one.indptr) for one in drawn])
-            indices = np.concatenate([one.indices for one in drawn]).astype(np.int32)
-            return np.cumsum(sizes).astype(np.int32), indices, np.concatenate([one.data for one in drawn])
-        (one_indptr, one_indices, one_alpha), rests = found
-        indptr = np.append(0, np.cumsum(np.tile(np.diff(one_indptr), n))).astype(np.int32)
-        indices, alpha = np.tile(one_indices, n), np.tile(one_alpha, n)
+            models = [self._belief.sample(self.counts, rng).csr() for _ in range(n)]
+            ends = np.cumsum(np.concatenate([[0], *(np.diff(one.indptr) for one in models)]))
+            columns = np.concatenate([one.indices for one in models])
+            return ends.astype(np.int32), columns.astype(np.int32), np.concatenate([one.data for one in models])
+        (starts, one_indices, one_alpha), rests = found
+        sizes, kept = np.diff(starts), np.ones(starts.size - 1, dtype=np.bool_) if taken is None else taken
+        entries = np.repeat(kept, sizes)
+        indptr = np.append(0, np.cumsum(np.tile(sizes[kept], n))).astype(np.int32)
+        indices, alpha = np.tile(one_indices[entries], n), np.tile(one_alpha[entries], n)
+        rests = np.ascontiguousarray(rests.reshape(n, -1)[:, kept]).ravel()
         logs = log_gamma_variates(dirichlet.with_rest(indptr, alpha, rests), rng)
-        p, p_rest, ends, expected = dirichlet.split(indptr, logs, rests, LOG_FLOOR, NEGLECTED)
-        data, states, starts = dirichlet.assemble(indptr, indices, p, p_rest, rests, ends, expected, self.n_states, rng)
-        return starts, states, data
+        p, p_rest, until, expected = dirichlet.split(indptr, logs, rests, LOG_FLOOR, NEGLECTED)
+        data, states, drawn = dirichlet.assemble(indptr, indices, p, p_rest, rests, until, expected, self.n_states, rng)
+        lengths = np.zeros((n, kept.size), dtype=np.int64)
+        lengths[:, kept] = np.diff(drawn).reshape(n, -1)
+        return np.append(0, np.cumsum(lengths)).astype(np.int32), states, data
 
     def _parameters(self, n: int, rng: np.random.Generator) -> tuple[tuple[Places, Places, Floats], Floats] | None:
         """Return the parameters of stored transitions, in CSR form, and the masses (n*S*A,) spread over all states.
@@ -329,8 +340,8 @@ def _part(log: Log, kept: Bools) -> Log:
 def neighbours(log: Log, mass: float = 1.0) -> Dirichlet:
     """Return a belief under which an action may lead to the states that others in the same state were seen to lead to.
 
-    They share most of the ``mass``, as much as one observation by default; a tenth of it is spread over all states. With
-    few tries the prior of the paper takes an outcome that was not among them for nearly impossible, although it is
+    They share most of the ``mass``, as much as one observation by default; a tenth of it is spread over all states.
+    With few tries the prior of the paper takes an outcome that was not among them for nearly impossible, although it is
     common after other actions in this state.
     """
     S, A = log.n_states, log.n_actions

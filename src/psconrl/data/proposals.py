@@ -1,7 +1,7 @@
 r"""Policies to propose, planned in the mean of the posterior with margins for what is uncertain.
 
-The planned model has one more action in every state: *as today*, which does what the policy that wrote the log does. Its
-objective has no penalty. Any other action a has
+The planned model has one more action in every state: *as today*, which does what the policy that wrote the log does.
+Its objective has no penalty. Any other action a has
 
 .. math:: \tilde c_0(s,a) = c_0(s,a) + \kappa\, (1 - \pi_b(a|s))\, \sigma_0(s,a), \qquad
           \sigma_i^2(s,a) = \mathrm{Var}\big(p(\cdot|s,a) \cdot h_i + c_i(s,a)\big)
@@ -95,7 +95,7 @@ class Planner:
 
 
 def proposals(planner: Planner, models: tuple[Models, ...], thresholds: Floats, alpha: float) -> Iterator[Proposal]:
-    """Yield policies with their averages in the models drawn; margins aim at a probability ``alpha`` of each failure."""
+    """Yield policies with their averages in the models drawn; margins aim at a probability ``alpha`` per failure."""
     rows = planner.mean.weights is not None
     h = planner.biases(planner.mean.today)
     margins = np.zeros(thresholds.size)

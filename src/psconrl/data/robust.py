@@ -1,14 +1,15 @@
 r"""The policy with a guarantee that needs no prior: limits hold in every model of a confidence set.
 
 The set contains the true model with probability :math:`1 - \delta`, whoever chose the actions and whenever the log was
-ended (``posterior.confidence_intervals``; for a system, sets of its noise: ``posterior.noise_bounds``). For a function h,
+ended (``posterior.confidence_intervals``; for a system, sets of its noise: ``posterior.noise_bounds``). For any
+function h,
 
 .. math:: q_i(s,a) = \bar c_i(s,a) + \max_{p \in \mathcal C(s,a)} p \cdot h_i, \qquad
           J_i(\pi) \le \max_s \Big\{ \sum_a \pi(a|s) q_i(s,a) - h_i(s) \Big\}
 
 in every model of the set (``planning.pessimism``). Policies are planned in the estimated model for costs that include
-what uncertainty may add, :math:`q_i - \hat p \cdot h_i`, and for thresholds that are lowered by what bounds still exceed
-them; the one of lowest proven objective whose limits are proven is returned. The price of the guarantee is the
+what uncertainty may add, :math:`q_i - \hat p \cdot h_i`, and for thresholds that are lowered by what bounds still
+exceed them; the one of lowest proven objective whose limits are proven is returned. The price of the guarantee is the
 difference of its expected objective to that of the recommendation of ``improvement``.
 
 Without a system and without a ``support``, a state that was never visited might be entered for ever from anywhere, so
@@ -93,8 +94,8 @@ def set_of_rows(
 ) -> ConfidenceSet:
     """Return the set of a log without a system.
 
-    ``costs`` (m+1, S, A): if they are known; else ``ranges`` (m+1, 2) of every cost in a round. ``support`` (S*A, S): the
-    possible transitions, if they are known.
+    ``costs`` (m+1, S, A): if they are known; else ``ranges`` (m+1, 2) of every cost in a round. ``support`` (S*A, S):
+    the possible transitions, if they are known.
     """
     S, A = counts.n_states, counts.n_actions
     visits, seen = counts.visits, counts.moves
@@ -133,9 +134,7 @@ def _with_zeros(pattern: csr_array, seen: csr_array) -> csr_array:
     return csr_array((times, (every % S).astype(np.int32), indptr.astype(np.int32)), shape=pattern.shape)
 
 
-def _estimated(
-    counts: Counts, means: Floats, thresholds: Floats, start: Floats, possible: csr_array | None
-) -> CMDP:
+def _estimated(counts: Counts, means: Floats, thresholds: Floats, start: Floats, possible: csr_array | None) -> CMDP:
     """Return the model of the frequencies; what was never tried is not available, unless its support is known."""
     S, A = counts.n_states, counts.n_actions
     if possible is None:
@@ -174,7 +173,9 @@ def set_of_noise(posterior: NoisePosterior, delta: float = 0.05) -> ConfidenceSe
     )
 
 
-def robust_plan(models: ConfidenceSet, thresholds: Floats, today: Floats | None = None, delta: float = 0.05) -> RobustPlan:
+def robust_plan(
+    models: ConfidenceSet, thresholds: Floats, today: Floats | None = None, delta: float = 0.05
+) -> RobustPlan:
     """Return the policy of lowest proven objective, of those found whose limits hold in every model of a set."""
     q, S = len(models.costs), models.model.n_states
     drafts = Drafts(models.model)
@@ -201,7 +202,7 @@ def robust_plan(models: ConfidenceSet, thresholds: Floats, today: Floats | None 
 
 
 def observed_ranges(log: Log) -> Floats:
-    """Return the least and the largest value (m+1, 2) of every cost in a log, as in a model; an assumption of its own."""
+    """Return the least and the largest value (m+1, 2) of every cost in a log, as in a model."""
     assert log.costs is not None
     costs = log.costs * log.signs
     low, high = np.nanmin(costs, axis=0), np.nanmax(costs, axis=0)

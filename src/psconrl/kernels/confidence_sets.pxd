@@ -13,6 +13,7 @@ cdef class RowSets(Sets):
     cdef const double[::1] low, high, unseen
     cdef double[::1] negative
     cdef Py_ssize_t[::1] order, scratch, place
+    cdef double _of_stored(self, Py_ssize_t pair, const double[::1] h) noexcept nogil
 
 
 cdef class NoiseSets(Sets):

@@ -28,6 +28,9 @@ def _check(
     if indptr.shape[0] != unseen.shape[0] + 1 or low.shape[0] != entries or high.shape[0] != entries:
         raise ValueError("bounds of every pair and of every successor seen are needed")
     check_matrix(indptr, successors, entries, n_states)
+    for pair in range(unseen.shape[0]):
+        if indptr[pair + 1] - indptr[pair] > n_states:
+            raise ValueError("a pair has more successors than there are states")
     return 0
 
 

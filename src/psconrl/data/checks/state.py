@@ -4,7 +4,7 @@ Every suspect is tested against the next state and against every cost that varie
 the smallest of these, times their number, and those of all suspects are corrected after Holm. So the probability that
 a log whose state is good enough is doubted is about ``FALSE_DOUBTS`` at most.
 
-What adds information is named in the order of evidence, columns and times before past rounds: what is found becomes a
+What adds information is named in the order of evidence, what was recorded before past rounds: what is found becomes a
 part of the state, and the others are tested again. What then adds nothing more was only its shadow.
 
 Shi et al. (2020) test the order of a Markov process with continuous states by conditional characteristic functions and
@@ -21,6 +21,8 @@ from psconrl.data.checks.finding import DRIFT, MARKOV, Finding
 from psconrl.data.checks.suspects import COLUMN, PAST, RUN, TIME, Outcome, Suspect, Tested
 
 FALSE_DOUBTS = 0.03  # p-values are those of long logs; so the rate in logs of 1,000 rounds is below 5%, too
+COMPARABLE = 0.25  # share of the logarithm of the smallest p-value from which on evidence is comparable
+LEAST_P = 1e-300
 MOST_CAUSES = 3  # causes, one after the other
 
 
@@ -34,26 +36,24 @@ class Tried(NamedTuple):
 
 def state_findings(tested: Tested) -> tuple[list[Finding], list[Tried]]:
     """Return what is missing in the state, and the results of all tests."""
-    results = test_all(tested.strata, tested.outcomes, tested.suspects)
+    results = try_all(tested.strata, tested.outcomes, tested.suspects)
     left = [result for result in results if result.p_value < FALSE_DOUBTS]
     strata, findings = tested.strata, []
     for _ in range(MOST_CAUSES):
         if not left:
             break
-        cause = min(
-            left, key=lambda result: (_rank(result.suspect), result.p_value, -_evidence(strata, tested, result))
-        )
+        cause = _first(left, strata, tested)
         labels = cause.suspect.labels
         strata = np.unique(strata * (int(labels.max()) + 2) + labels + 1, return_inverse=True)[1].ravel()
         others = [result.suspect for result in left if result is not cause]
-        again = test_all(strata, tested.outcomes, others, len(tested.suspects))
+        again = try_all(strata, tested.outcomes, others, len(tested.suspects))
         shadows = [result.suspect.name for result in again if result.p_value >= FALSE_DOUBTS]
         findings.append(_finding(cause, shadows, tested))
         left = [result for result in again if result.p_value < FALSE_DOUBTS]
     return findings, results
 
 
-def test_all(strata: Ints, outcomes: list[Outcome], suspects: list[Suspect], number: int = 0) -> list[Tried]:
+def try_all(strata: Ints, outcomes: list[Outcome], suspects: list[Suspect], number: int = 0) -> list[Tried]:
     """Return the results of some suspects, corrected for the ``number`` of all of them."""
     found = [_best(strata, outcomes, suspect.labels) for suspect in suspects]
     corrected = holm(np.array([test.p_value for test, _ in found]), number).tolist()
@@ -73,9 +73,18 @@ def _best(strata: Ints, outcomes: list[Outcome], labels: Ints) -> tuple[Test, st
     return Test(min(1.0, len(done) * test.p_value), test.rounds), name
 
 
-def _rank(suspect: Suspect) -> int:
-    """What was recorded comes before what only the rounds before show."""
-    return int(suspect.kind == PAST)
+def _first(left: list[Tried], strata: Ints, tested: Tested) -> Tried:
+    """Return the cause to name first: the one with the most evidence.
+
+    Past rounds come after what was recorded, unless this has much less evidence.
+    """
+    most = max(_log_evidence(result) for result in left)
+    recorded = [r for r in left if r.suspect.kind != PAST and _log_evidence(r) >= COMPARABLE * most]
+    return min(recorded or left, key=lambda result: (result.p_value, -_evidence(strata, tested, result)))
+
+
+def _log_evidence(result: Tried) -> float:
+    return float(-np.log(max(result.p_value, LEAST_P)))
 
 
 def _evidence(strata: Ints, tested: Tested, result: Tried) -> float:
