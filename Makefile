@@ -16,7 +16,7 @@ BIN    := $(VENV)/$(SCRIPTS)
 INSTALLED := $(VENV)/.installed
 BUILT     := $(VENV)/.built
 READY     := $(VENV)/.ready
-KERNELS   := $(wildcard src/psconrl/kernels/*.py src/psconrl/kernels/*.pxd src/psconrl/kernels/*.c)
+KERNELS   := $(wildcard src/psconrl/kernels/*.[ch] $(addprefix src/psconrl/kernels/,*.py *.pxd */*.py */*.pxd))
 
 # One BLAS thread: small linear systems are many times slower with more.
 export OPENBLAS_NUM_THREADS := 1
@@ -197,5 +197,5 @@ constraints: $(READY)
 	mv $(VENV)/constraints.txt constraints.txt
 
 clean:
-	rm -rf src/psconrl/kernels/*.so src/psconrl/kernels/avx2 src/psconrl/kernels/avx512
+	rm -rf src/psconrl/kernels/*.so src/psconrl/kernels/*/*.so src/psconrl/kernels/avx2 src/psconrl/kernels/avx512
 	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) build dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

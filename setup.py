@@ -1,4 +1,4 @@
-"""Builds the kernels: every module in ``src/psconrl/kernels`` becomes an extension module.
+"""Builds the kernels: every module in a folder of ``src/psconrl/kernels`` becomes an extension module.
 
 The sources are Python, typed for Cython ("pure Python mode"). Those in ``WIDE`` are compiled once more for each wider
 instruction set that this kind of processor may have; ``psconrl.kernels`` chooses among them when it is imported. The
@@ -110,12 +110,12 @@ def extensions() -> list[Extension]:
     kernels = cythonize(
         [
             Extension(
-                f"psconrl.kernels.{path.stem}",
+                f"psconrl.kernels.{path.parent.name}.{path.stem}",
                 [str(path)],
                 extra_compile_args=FLAGS + (QUICKER if path.stem in WALKS else []),
                 extra_link_args=LINK,
             )
-            for path in sorted(SOURCES.glob("[!_]*.py"))
+            for path in sorted(SOURCES.glob("*/[!_]*.py"))
         ],
         build_dir=str(generated),
         compiler_directives=DIRECTIVES,
@@ -124,12 +124,12 @@ def extensions() -> list[Extension]:
     )
     made += kernels
     for kernel in kernels:
-        name = kernel.name.rpartition(".")[2]
+        folder, name = kernel.name.split(".")[2:]
         for instructions, flags in INSTRUCTION_SETS.items() if name in WIDE else ():
             copy = generated / f"{name}_{instructions}.c"  # a file of its own, since its object is named after it
             shutil.copy2(kernel.sources[0], copy)  # with its date, so that it is compiled again only when it changes
-            (SOURCES / instructions).mkdir(exist_ok=True)  # where an editable install puts it
-            wide = f"psconrl.kernels.{instructions}.{name}"
+            (SOURCES / instructions / folder).mkdir(parents=True, exist_ok=True)  # where an editable install puts it
+            wide = f"psconrl.kernels.{instructions}.{folder}.{name}"
             made.append(
                 Extension(wide, [str(copy)], extra_compile_args=FLAGS + flags, extra_link_args=LINK, optional=True)
             )  # an old compiler does not know the flags; the baseline serves then
@@ -139,11 +139,12 @@ def extensions() -> list[Extension]:
 def remove_old() -> None:
     """Remove modules of kernels that an earlier version had: they would be imported, or packed."""
     for kernels in (SOURCES, *Path("build").glob("lib*/psconrl/kernels")):
-        for path in [*kernels.glob("*.so"), *kernels.glob("*.pyd")]:
-            if not any(SOURCES.glob(f"{path.name.partition('.')[0]}.[pc]*")) and not path.name.startswith("_shared"):
-                path.unlink()
-        for path in [*kernels.glob("avx2/*"), *kernels.glob("avx512/*")]:
-            if path.name.partition(".")[0] not in WIDE:
+        for path in [*kernels.rglob("*.so"), *kernels.rglob("*.pyd")]:
+            place, name = path.parent.relative_to(kernels), path.name.partition(".")[0]
+            is_wide = place.parts[:1] in (("avx2",), ("avx512",))
+            source = SOURCES / (place.relative_to(place.parts[0]) if is_wide else place) / name
+            is_made = source.with_suffix(".py").exists() or source.with_suffix(".c").exists() or name == "_shared"
+            if not is_made or (is_wide and name not in WIDE):
                 path.unlink()
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import psconrl
 from psconrl.agents import LearnedMass
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.learning.runtime.player import Player
 
 MOST = 4  # units of a group in one order

@@ -18,7 +18,7 @@ import numpy as np
 
 import psconrl
 from psconrl.agents import Radius
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 
 T = 32_000
 SLATER = {

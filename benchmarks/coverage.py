@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.aggregates import middle_mean
 from psconrl.report.print_table import markdown_table
 

@@ -1,6 +1,6 @@
 """Rounds until a door is passed that opens with probability p: ``python benchmarks/doors.py [RUNS] [ROUNDS]``.
 
-The corridor of ``environments_doubt.door``, with known costs. With doubts, and without.
+The corridor of ``environments_rare_doors.door``, with known costs. With doubts, and without.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import psconrl
-from environments_doubt import door
+from environments_rare_doors import door
 
 PROBABILITIES = (0.5, 0.15, 0.05, 0.02, 0.01, 0.005)
 LENGTH = 12

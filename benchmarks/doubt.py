@@ -23,8 +23,8 @@ import numpy as np
 
 import psconrl
 from convergence import ENVIRONMENTS as STAY
-from environments_doubt import DOUBT, LEARNED, NOISY
-from environments_doubt import DRAWN as DOUBT_DRAWN
+from environments_rare_doors import DOUBT, LEARNED, NOISY
+from environments_rare_doors import DRAWN as DOUBT_DRAWN
 from psconrl.agents import Budget, Explore, LeastExcess
 from study import DEVELOPMENT
 

@@ -23,8 +23,8 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import splu
 
-from psconrl.arrays import in_32_bits
-from psconrl.kernels.sparse_elimination import unichain
+from psconrl.base.arrays import in_32_bits
+from psconrl.kernels.linear.sparse_elimination import unichain
 from psconrl.markov.elimination_order import Order, order_for
 
 MOST_WORK = 5e9  # multiplications; beyond, neither method is timed

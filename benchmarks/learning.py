@@ -19,8 +19,8 @@ import psconrl
 from psconrl.agents import FixedPolicy
 from psconrl.learning.episode_planner import Choice, EpisodePlanner
 from psconrl.learning.registry import make_agent
-from psconrl.planning.highs import new_highs, status
-from psconrl.planning.lp import occupancy_program
+from psconrl.planning.linear_programs.highs import new_highs, status
+from psconrl.planning.linear_programs.lp import occupancy_program
 
 # Environment, horizon, runs of the paper's figures, and the authors' code as measured on a similar machine.
 PAPER = [

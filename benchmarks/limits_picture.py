@@ -9,8 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from psconrl.arrays import Floats
-from psconrl.systems.answer import Answer
+from psconrl.answers.answer import Answer
+from psconrl.base.arrays import Floats
 from psconrl.systems.system import System
 from system_picture import shop
 

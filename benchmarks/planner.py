@@ -19,8 +19,8 @@ from typing import Any
 
 import models
 import psconrl
-from psconrl.planning.highs import new_highs, run, status
-from psconrl.planning.lp import occupancy_program
+from psconrl.planning.linear_programs.highs import new_highs, run, status
+from psconrl.planning.linear_programs.lp import occupancy_program
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
 

@@ -13,7 +13,7 @@ import numpy as np
 from psconrl.cli.reproduce import COLUMNS_OF_GRIDS, GRID_EXPERIMENTS
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import title_of
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.report.claims_table import claims_markdown, claims_table
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.metrics import measures
@@ -76,7 +76,7 @@ def main() -> None:
         "theory": theory_figure(theory),
     }
     models = {e.facts["env"]: e.model for e in grids if e.model is not None}
-    figures |= {f"map-{name}": policy_figure(model, plan(model), name) for name, model in models.items()}
+    figures |= {f"map-{name}": policy_figure(model, plan_model(model), name) for name, model in models.items()}
     for name, figure in figures.items():
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
     parts = [

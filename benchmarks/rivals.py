@@ -24,7 +24,7 @@ from scipy.sparse import block_diag, csr_array, eye_array, kron, vstack
 import psconrl
 from psconrl.learning.parts.radii import Box, Scaled
 from psconrl.learning.registry import make_agent
-from psconrl.planning.highs import new_highs
+from psconrl.planning.linear_programs.highs import new_highs
 from psconrl.planning.optimism.average import solve_optimistic
 from psconrl.planning.optimism.horizon import solve_horizon
 

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 import psconrl
-from psconrl.learning.baseline import safest_policy
+from psconrl.learning.safe.baseline import safest_policy
 
 ENVIRONMENTS = {
     "marsrover-4x4": ("marsrover-4x4", {}, 11_000),

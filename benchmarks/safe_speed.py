@@ -33,7 +33,7 @@ def described(name: str) -> tuple[System, System]:
         system, known = line()
         return system, system.with_noise(**known)
     trade = TRADES[name]
-    system, numbers = trade.describe().linear(), truth(trade, np.random.default_rng([0, 1]))
+    system, numbers = psconrl.linear(trade.describe()), truth(trade, np.random.default_rng([0, 1]))
     return system, system.with_noise(**{noise: numbers[noise] for noise in trade.priors})
 
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import psconrl
-from psconrl.arrays import Floats
-from psconrl.planning.analysis.inspection import spans_of
+from psconrl.answers.inspection import spans_of
+from psconrl.base.arrays import Floats
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 FITTED_FROM = 100  # the rate is asymptotic: smaller samples are left out of the fit

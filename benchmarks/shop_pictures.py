@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from psconrl.systems.answer import Answer
+from psconrl.answers.answer import Answer
 from system_picture import shop
 
 FOLDER = Path(__file__).parents[1] / "docs" / "assets"

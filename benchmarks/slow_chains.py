@@ -25,9 +25,9 @@ import numpy as np
 import psconrl
 import slow_models as models
 from large import answer
-from psconrl.kernels.occupancy import policy_from_occupancy
-from psconrl.planning.highs import new_highs, status
-from psconrl.planning.lp import occupancy_program
+from psconrl.kernels.chains.occupancy import policy_from_occupancy
+from psconrl.planning.linear_programs.highs import new_highs, status
+from psconrl.planning.linear_programs.lp import occupancy_program
 from psconrl.planning.problem import Problem
 
 HIGHS_ALL, HIGHS_STATES, HIGHS_SECONDS = 1000, 10_001, 20.0

@@ -22,7 +22,7 @@ import numpy as np
 import psconrl
 from psconrl.agents import LearnedMass
 from psconrl.envs.registry import load_system
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.systems.system import System
 from structure_held_out import HELD_OUT
 

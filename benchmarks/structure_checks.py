@@ -17,7 +17,7 @@ import numpy as np
 
 import psconrl
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.systems import Bernoulli, Beta, Binomial, Categorical, Event, Gamma, Geometric, Poisson, System
 
 Values = dict[str, Any]

@@ -23,11 +23,11 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 import psconrl
-from environments_first import FIRST
-from environments_second import DRAWN as SECOND_DRAWN
-from environments_second import SECOND
-from environments_third import DRAWN as THIRD_DRAWN
-from environments_third import THIRD
+from environments_keys_and_dams import DRAWN as SECOND_DRAWN
+from environments_keys_and_dams import KEYS_AND_DAMS
+from environments_mazes_and_wards import MAZES_AND_WARDS
+from environments_warehouses_and_tides import DRAWN as THIRD_DRAWN
+from environments_warehouses_and_tides import WAREHOUSES_AND_TIDES
 from psconrl.agents import (
     Balance,
     Dirichlet,
@@ -57,14 +57,14 @@ DEVELOPMENT: dict[str, tuple[str, dict[str, Any], int]] = {
     "riverswim": ("riverswim", {}, 20_000),
     "counterexample": ("counterexample", {}, 1_500),
 }
-OWN: dict[str, Callable[..., psconrl.CMDP]] = {**FIRST, **SECOND, **THIRD}
+OWN: dict[str, Callable[..., psconrl.CMDP]] = {**MAZES_AND_WARDS, **KEYS_AND_DAMS, **WAREHOUSES_AND_TIDES}
 DRAWN = (*SECOND_DRAWN, *THIRD_DRAWN)
 HORIZON = 20_000  # of our own environments
 LOOKED_AT = ("ward", "battery", "dam", "polling")  # held out at first, then used for diagnosis
 SETS = {
     "development": [*DEVELOPMENT, *LOOKED_AT],
-    "seen": [environment for environment in (*FIRST, *SECOND) if environment not in LOOKED_AT],
-    "held-out": list(THIRD),
+    "seen": [environment for environment in (*MAZES_AND_WARDS, *KEYS_AND_DAMS) if environment not in LOOKED_AT],
+    "held-out": list(WAREHOUSES_AND_TIDES),
 }
 
 WIDE = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import psconrl
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.systems import Gamma, Poisson, System
 
 TARGET = Path(__file__).parents[1] / "docs" / "results" / "system.png"

@@ -16,6 +16,7 @@ import time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import psconrl
 from psconrl.systems import Bernoulli, Binomial, Categorical, Poisson, System
 
 BY_HOUR = "(0.35 + 0.9 * (hour >= 8) * (hour < 22) + 0.5 * (hour >= 16) * (hour < 20))"
@@ -90,10 +91,10 @@ def measured(name: str) -> None:
     model = system.model()
     done(f"{model!r}")
     if name == "trade-off":
-        found = system.pareto("queue")
+        found = psconrl.pareto(system, "queue")
         done(f"eleven plans, {found.values[0]:.9g} to {found.values[-1]:.9g}")
     else:
-        answer = system.plan()
+        answer = psconrl.plan(system)
         done(f"plan {answer.value:.9g}, {answer.status.value}")
         print("  " + str(answer).replace("\n", "\n  "))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psconrl.learning.posterior.result_likelihood import ResultLikelihood
-from psconrl.learning.posterior.round_results import RoundResults
+from psconrl.learning.posterior.checks.result_likelihood import ResultLikelihood
+from psconrl.learning.posterior.checks.round_results import RoundResults
 from trades import TRADES, learning
 from trades.simulator import CALM, FIT, STAY, Simulator, truth
 from trades.trade import Numbers, Trade, Values

@@ -52,7 +52,7 @@ def main() -> None:
     for n in best.randomised_states:
         print(f"randomises with {n} customers: fast with probability {best.policy[n, 1]:.3f}")
     if options.plot:
-        write_figure(pareto_figure(psconrl.pareto(queue, "delay"), queue), options.plot)
+        write_figure(pareto_figure(psconrl.pareto(queue, "delay")), options.plot)
 
     agent = psconrl.PSConRL(queue.n_states, queue.n_actions, queue.thresholds, queue.costs, seed=0)
     trace = psconrl.simulate(queue, agent, options.horizon, seed=0)

@@ -14,7 +14,7 @@ from exact import number_of_policies, points
 from exact_draws import MOST_POLICIES, later, sizes, some_costs, some_rows, start_of
 from exact_hostile import HOSTILE
 from psconrl import evaluate
-from psconrl.caps import LARGEST_COST
+from psconrl.base.caps import LARGEST_COST
 from psconrl.learning.posterior.sampled_rows import dirichlet_rows
 
 AWAY = (0.0, 0.0, 1e-15, 1e-13, 1e-11, 1e-10, 1e-9, 1e-8, 1e-6)  # distances of a threshold from an edge

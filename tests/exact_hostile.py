@@ -8,7 +8,7 @@ magnitude, probabilities that round to zero or one, chains that mix in 1e12 roun
 import numpy as np
 
 from exact_draws import later, sizes, some_costs, some_rows, start_of
-from psconrl.caps import LARGEST_COST
+from psconrl.base.caps import LARGEST_COST
 
 RARE = (1e-8, 1e-12, 1e-15, 1.2e-16, 1e-17, 1e-30, 1e-100, 1e-200, 1e-300, 1e-308, 5e-324)  # probabilities of a move
 LARGE = (1e12, 1e15, 1e30, 1e60, 1e90, 1e99, LARGEST_COST)  # entries for "never do this"

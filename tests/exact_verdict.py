@@ -25,8 +25,8 @@ from exact import (
 from exact_attainment import is_attained
 from exact_simplex import ZERO
 from psconrl import Status
-from psconrl.planning.certificate_units import excess_units, units
-from psconrl.planning.proof_files import plain_model
+from psconrl.planning.proof.certificate_units import excess_units, units
+from psconrl.planning.proof.proof_files import plain_model
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.tolerances import LARGEST_PRICES, PROVEN_EXCESS, PROVEN_GAP, PROVEN_POLICY
 

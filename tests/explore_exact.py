@@ -31,7 +31,7 @@ from exact_draws import MOST_POLICIES
 from exact_families import FAMILIES, drawn
 from exact_verdict import ESCAPED, KINDS, UNPROVEN, WRONG, Reference, Verdict, judged
 from psconrl import CMDP, check_proof, plan
-from psconrl.planning.proof_files import checked_proof, plain_model
+from psconrl.planning.proof.proof_files import checked_proof, plain_model
 
 SECONDS = 60  # for one plan, after which it counts as an escape
 FORMS = ("dense", "sparse", "exact")  # of transitions, and dense ones planned in rational arithmetic

@@ -20,7 +20,7 @@ from psconrl import CMDP, check_proof, plan
 from psconrl.errors import PsconrlError
 from psconrl.planning.exact.proof_records import vector_record
 from psconrl.planning.exact.rational_model import RationalModel
-from psconrl.planning.proof_files import _policy, plain_model, proof_of
+from psconrl.planning.proof.proof_files import _policy, plain_model, proof_of
 
 DUAL = ("potential", "low_potential", "gains", "moves")
 PRICES = (1.0, 1e3, 1e9, 1e12, 1e15, 1e100)

@@ -13,8 +13,8 @@ from numbers import Integral
 import numpy as np
 
 import psconrl
-from psconrl.learning.baseline import known_baseline
 from psconrl.learning.registry import RECIPES, make_agent, with_hints
+from psconrl.learning.safe.baseline import known_baseline
 
 ROUNDS = 400
 # Known costs; costs to be learned, and noisy; three limits; sparse, with samples of a few hundred entries.

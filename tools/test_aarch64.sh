@@ -13,7 +13,7 @@ mkdir -p $here/debs $root
 
 _PYTHON_HOST_PLATFORM=linux-aarch64 CC=aarch64-linux-gnu-gcc LDSHARED="aarch64-linux-gnu-gcc -shared" \
   $python setup.py --quiet build --build-base $here --build-lib $here/lib
-for module in $here/lib/psconrl/kernels/*x86_64*.so; do
+for module in $here/lib/psconrl/kernels/{,*/}*x86_64*.so; do
   mv "$module" "${module/x86_64/aarch64}"
 done
 

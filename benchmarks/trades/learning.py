@@ -57,7 +57,7 @@ def played(trade: Trade, agent: str, kind: str, run: int, rounds: int) -> Run:
 
 
 def _made(trade: Trade, agent: str, numbers: Numbers, seed: int) -> Any:
-    system = trade.describe().linear()
+    system = psconrl.linear(trade.describe())
     warnings.simplefilter("ignore", psconrl.AdviceWarning)  # that costs or noise must be reported, which they are
     if agent == "psconrl":
         return psconrl.PSConRL.of(system, seed=seed)

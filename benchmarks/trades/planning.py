@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+import psconrl
+from psconrl.answers.answer import Answer
 from psconrl.systems import System
-from psconrl.systems.answer import Answer
 from trades import own_model
 from trades.own_model import Key, OwnModel
 from trades.trade import Numbers, Trade
@@ -27,7 +28,7 @@ def agreement(trade: Trade, numbers: Numbers) -> Agreement:
     """Return how a plan compares with the own program, for known parameters."""
     system = trade.describe()
     unknown = {name: numbers[name] for name in trade.priors}
-    answer = system.plan(**unknown)
+    answer = psconrl.plan(system, **unknown)
     model = own_model.enumerated(trade, numbers)
     optimum = own_model.best(trade, model)
     own = own_model.averages(trade, model, _policy(model, trade, system, answer))
@@ -56,7 +57,7 @@ def _files_agree(system: System, answer: Answer, unknown: Numbers) -> bool:
         for name in ("system.toml", "system.json"):
             path = Path(folder) / name
             system.save(path)
-            again = System.load(path).plan(**unknown)
+            again = psconrl.plan(System.load(path), **unknown)
             if again.value != answer.value or not np.array_equal(again.plan.policy, answer.plan.policy):
                 return False
     return True

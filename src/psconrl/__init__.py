@@ -8,149 +8,77 @@
 """
 
 import importlib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psconrl._version import __version__
+from psconrl.base.escaping import quoted
 from psconrl.envs.registration import register_with_gymnasium as _register
-from psconrl.errors import (
-    AdviceWarning,
-    AgentError,
-    BaselineWarning,
-    ConfigError,
-    ConstraintWarning,
-    CostsWarning,
-    InfeasibleError,
-    ModelError,
-    PolicyError,
-    PsconrlError,
-    SlowWarning,
-    SolverError,
-    StoreError,
-    StructureWarning,
-)
-from psconrl.escaping import quoted
 
+# The public names. They are loaded on first use, so that `import psconrl` and `psconrl --help` stay fast: type checkers
+# read these lines as code, and `_HOME` is read from them as text.
 if TYPE_CHECKING:
     from psconrl import agents as agents
-    from psconrl.envs.continuing import continuing
-    from psconrl.envs.gridworld import gridworld
-    from psconrl.envs.gym_env import CMDPEnv
-    from psconrl.envs.registry import load, load_system
-    from psconrl.learning.agents.psconrl import PSConRL
-    from psconrl.learning.registry import load_agent
-    from psconrl.learning.runtime.contract import Episode
-    from psconrl.learning.runtime.labels import LabelledAgent, Labels
-    from psconrl.learning.runtime.logs import CSVLog, TensorBoardLog
-    from psconrl.learning.runtime.watchdog import Watchdog
-    from psconrl.markov.evaluation import evaluate
-    from psconrl.markov.hitting_times import diameter
-    from psconrl.model.cmdp import CMDP
-    from psconrl.model.io import save
-    from psconrl.model.units import Units
-    from psconrl.planning.analysis.deterministic import best_deterministic
-    from psconrl.planning.analysis.explanation import explain
-    from psconrl.planning.analysis.pareto import pareto, pareto_surface
-    from psconrl.planning.analysis.threshold_rule import threshold_rule
-    from psconrl.planning.analysis.windows import plan_windows
-    from psconrl.planning.certificate import certify
-    from psconrl.planning.plan import Plan
-    from psconrl.planning.planner import plan
-    from psconrl.planning.proof import Status
-    from psconrl.simulation.model_estimation import estimate
-    from psconrl.simulation.model_run import Simulation
-    from psconrl.simulation.regret import regret
-    from psconrl.simulation.simulate import simulate
-    from psconrl.systems.system import System
+    from psconrl.answers.answer import Answer as Answer
+    from psconrl.answers.asking import linear as linear
+    from psconrl.answers.asking import plan as plan
+    from psconrl.answers.deterministic import best_deterministic as best_deterministic
+    from psconrl.answers.explanation import explain as explain
+    from psconrl.answers.heat_map import heat_map as heat_map
+    from psconrl.answers.pareto import pareto as pareto
+    from psconrl.answers.pareto import pareto_surface as pareto_surface
+    from psconrl.answers.short_rule import rule as rule
+    from psconrl.answers.threshold_rule import threshold_rule as threshold_rule
+    from psconrl.answers.windows import plan_windows as plan_windows
+    from psconrl.envs.continuing import continuing as continuing
+    from psconrl.envs.gridworld import gridworld as gridworld
+    from psconrl.envs.gym_env import CMDPEnv as CMDPEnv
+    from psconrl.envs.registry import load as load
+    from psconrl.envs.registry import load_system as load_system
+    from psconrl.errors import AdviceWarning as AdviceWarning
+    from psconrl.errors import AgentError as AgentError
+    from psconrl.errors import BaselineWarning as BaselineWarning
+    from psconrl.errors import ConfigError as ConfigError
+    from psconrl.errors import ConstraintWarning as ConstraintWarning
+    from psconrl.errors import CostsWarning as CostsWarning
+    from psconrl.errors import InfeasibleError as InfeasibleError
+    from psconrl.errors import ModelError as ModelError
+    from psconrl.errors import PolicyError as PolicyError
+    from psconrl.errors import PsconrlError as PsconrlError
+    from psconrl.errors import SlowWarning as SlowWarning
+    from psconrl.errors import SolverError as SolverError
+    from psconrl.errors import StoreError as StoreError
+    from psconrl.errors import StructureWarning as StructureWarning
+    from psconrl.learning.agents.psconrl import PSConRL as PSConRL
+    from psconrl.learning.registry import load_agent as load_agent
+    from psconrl.learning.runtime.contract import Episode as Episode
+    from psconrl.learning.runtime.labels import LabelledAgent as LabelledAgent
+    from psconrl.learning.runtime.labels import Labels as Labels
+    from psconrl.learning.runtime.logs import CSVLog as CSVLog
+    from psconrl.learning.runtime.logs import TensorBoardLog as TensorBoardLog
+    from psconrl.learning.watchdog import Watchdog as Watchdog
+    from psconrl.markov.evaluation import evaluate as evaluate
+    from psconrl.markov.hitting_times import diameter as diameter
+    from psconrl.model.cmdp import CMDP as CMDP
+    from psconrl.model.io import save as save
+    from psconrl.model.units import Units as Units
+    from psconrl.planning.plan import Plan as Plan
+    from psconrl.planning.proof.certificate import Certificate as Certificate
+    from psconrl.planning.proof.certificate import Status as Status
+    from psconrl.planning.proof.certify import certify as certify
+    from psconrl.simulation.model_estimation import estimate as estimate
+    from psconrl.simulation.model_run import Simulation as Simulation
+    from psconrl.simulation.regret import regret as regret
+    from psconrl.simulation.simulate import simulate as simulate
+    from psconrl.simulation.trace import Trace as Trace
+    from psconrl.systems.system import System as System
+
+_LINES = re.compile(r"^    from (psconrl\.[\w.]+) import (\w+) as \w+$", re.MULTILINE)
+_HOME = {name: home for home, name in _LINES.findall(Path(__file__).read_text(encoding="utf-8"))}
+__all__ = [*sorted(_HOME), "__version__"]
 
 _register()  # gymnasium.make("psconrl/Box-v0") works once both are imported
-
-# Loaded on first use, so that `import psconrl` and `psconrl --help` stay fast.
-_HOME = {
-    "CMDP": "psconrl.model.cmdp",
-    "CMDPEnv": "psconrl.envs.gym_env",
-    "CSVLog": "psconrl.learning.runtime.logs",
-    "Episode": "psconrl.learning.runtime.contract",
-    "LabelledAgent": "psconrl.learning.runtime.labels",
-    "Labels": "psconrl.learning.runtime.labels",
-    "PSConRL": "psconrl.learning.agents.psconrl",
-    "Plan": "psconrl.planning.plan",
-    "Simulation": "psconrl.simulation.model_run",
-    "Status": "psconrl.planning.proof",
-    "System": "psconrl.systems.system",
-    "TensorBoardLog": "psconrl.learning.runtime.logs",
-    "Watchdog": "psconrl.learning.runtime.watchdog",
-    "Units": "psconrl.model.units",
-    "best_deterministic": "psconrl.planning.analysis.deterministic",
-    "certify": "psconrl.planning.certificate",
-    "continuing": "psconrl.envs.continuing",
-    "diameter": "psconrl.markov.hitting_times",
-    "estimate": "psconrl.simulation.model_estimation",
-    "evaluate": "psconrl.markov.evaluation",
-    "explain": "psconrl.planning.analysis.explanation",
-    "gridworld": "psconrl.envs.gridworld",
-    "load": "psconrl.envs.registry",
-    "load_agent": "psconrl.learning.registry",
-    "load_system": "psconrl.envs.registry",
-    "pareto": "psconrl.planning.analysis.pareto",
-    "pareto_surface": "psconrl.planning.analysis.pareto",
-    "plan": "psconrl.planning.planner",
-    "plan_windows": "psconrl.planning.analysis.windows",
-    "regret": "psconrl.simulation.regret",
-    "save": "psconrl.model.io",
-    "simulate": "psconrl.simulation.simulate",
-    "threshold_rule": "psconrl.planning.analysis.threshold_rule",
-}
-
-__all__ = [
-    "CMDP",
-    "AdviceWarning",
-    "AgentError",
-    "BaselineWarning",
-    "CMDPEnv",
-    "CSVLog",
-    "ConfigError",
-    "ConstraintWarning",
-    "CostsWarning",
-    "Episode",
-    "InfeasibleError",
-    "LabelledAgent",
-    "Labels",
-    "ModelError",
-    "PSConRL",
-    "Plan",
-    "PolicyError",
-    "PsconrlError",
-    "Simulation",
-    "SlowWarning",
-    "SolverError",
-    "Status",
-    "StoreError",
-    "StructureWarning",
-    "System",
-    "TensorBoardLog",
-    "Units",
-    "Watchdog",
-    "__version__",
-    "best_deterministic",
-    "certify",
-    "continuing",
-    "diameter",
-    "estimate",
-    "evaluate",
-    "explain",
-    "gridworld",
-    "load",
-    "load_agent",
-    "load_system",
-    "pareto",
-    "pareto_surface",
-    "plan",
-    "plan_windows",
-    "regret",
-    "save",
-    "simulate",
-    "threshold_rule",
-]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from psconrl.escaping import printable, quoted, shortened
+from psconrl.base.escaping import printable, quoted, shortened
 
 LONGEST_NAME = 200  # characters of a name for which the nearest known one is sought
 KNOWN_SHOWN = 600  # characters of the names that are known

@@ -88,14 +88,14 @@ def test_a_curve_over_a_limit_from_below(capsys):
 def test_pictures_show_limits_as_they_are_meant():
     pytest.importorskip("matplotlib")
     from psconrl.report.policy_figure import policy_figure
-    from psconrl.report.trade_off_figures import pareto_figure, surface_figure
+    from psconrl.report.trade_off_figures import pareto_figure
 
     model = psconrl.load("machine.drn", minimise="energy", limits=["profit>=2", "broken<=0.4"])
-    top = pareto_figure(psconrl.pareto(model, "profit", points=3), model).axes[0]
+    top = pareto_figure(psconrl.pareto(model, "profit", points=3)).axes[0]
     assert max(top.lines[0].get_xdata()) > 3
     assert min(top.lines[0].get_xdata()) >= 0
     assert "in force: 2" in [text.get_text() for text in top.get_legend().get_texts()]
-    surface = surface_figure(psconrl.pareto_surface(model, points=3), model).axes[0]
+    surface = pareto_figure(psconrl.pareto_surface(model, points=3)).axes[0]
     assert "in force: 2, 0.4" in [text.get_text() for text in surface.texts]
     words = " ".join(
         t.get_text() for t in policy_figure(model, psconrl.plan(model)).findobj(match=lambda x: hasattr(x, "get_text"))
@@ -107,9 +107,11 @@ def test_explanations_have_the_signs_of_what_they_name(capsys):
     goal = ["--maximise", "profit", "--limit", "broken>=0.3"]
     _, printed = run(capsys, "explain", "machine.drn", "--state", "0", *goal, "--json")
     best = psconrl.explain(psconrl.load("machine.drn", maximise="profit", limits="broken>=0.3"), 0)
-    changes = json.loads(printed.out)["actions"][-1]["changes"]
-    assert changes["broken"] == pytest.approx(-best.changes[-1, 1])
-    assert changes["profit"] == pytest.approx(-best.changes[-1, 0])
+    last = json.loads(printed.out)["actions"][-1]
+    assert last["changes"] == pytest.approx(dict(best.alternatives[-1].changes))
+    assert last["loss"] == pytest.approx(
+        -last["changes"]["profit"] + best.counted["broken"].price * last["changes"]["broken"]
+    )
 
 
 def test_models_are_converted_there_and_back(capsys):
@@ -155,7 +157,7 @@ def test_mistakes_are_one_line(arguments, words, capsys):
 
 
 def test_a_source_without_storm_says_what_to_install(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("psconrl.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("psconrl.base.extras.find_spec", lambda name: None)
     (tmp_path / "model.nm").write_text("mdp")
     code, printed = run(capsys, "solve", "model.nm", "--minimise", "x")
     assert code == 2

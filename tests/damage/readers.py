@@ -17,9 +17,9 @@ from scipy.sparse import csr_array
 
 import psconrl
 import psconrl.check_proof.__main__ as checker
-from damage.foreign import Checked
 from damage.judging import Reader, RefusedError
 from damage.trees import json_text
+from damage.user_agents import Checked
 from psconrl import CMDP, CSVLog, LabelledAgent, PSConRL, System, load_agent
 from psconrl.agents import SafeStart, known_baseline
 from psconrl.check_proof.model_files import read_model

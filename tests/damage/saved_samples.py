@@ -7,7 +7,7 @@ import numpy as np
 import psconrl
 from psconrl import agents
 from psconrl.agents import PSConRL
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.registry import RECIPES
 from psconrl.learning.runtime.persistence import read_saved
 from psconrl.simulation.model_run import Simulation

@@ -7,7 +7,7 @@ import psconrl
 from psconrl.agents import make
 from psconrl.envs.registry import ENVIRONMENTS, load_system
 from psconrl.errors import AgentError, ConfigError, ModelError
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.registry import CLASSES
 from psconrl.learning.sampler import Sampler
 

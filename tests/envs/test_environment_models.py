@@ -19,7 +19,7 @@ from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.markov.structure import is_communicating
-from psconrl.planning.analysis.slater import slater_gap
+from psconrl.planning.slater import slater_gap
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from study import DRAWN, OWN

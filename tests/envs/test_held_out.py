@@ -8,6 +8,7 @@ import pytest
 import psconrl
 from held_out import HELD_OUT
 from psconrl import Status, plan
+from psconrl.answers.pareto import cost_ranges
 from psconrl.envs.gate import gate
 from psconrl.envs.machine import machine
 from psconrl.envs.patrol import patrol
@@ -16,7 +17,6 @@ from psconrl.envs.random_walk import random_walk
 from psconrl.envs.taxicab import taxicab
 from psconrl.errors import ModelError
 from psconrl.markov.structure import is_communicating
-from psconrl.planning.analysis.pareto import cost_ranges
 
 
 def loaded(name):

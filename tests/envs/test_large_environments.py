@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import psconrl
+from event_transitions import transitions
 from psconrl import Status, evaluate, load, plan
-from psconrl.envs.event_transitions import transitions
 from psconrl.envs.network import ACTIONS, network
 from psconrl.envs.stock import stock
 from psconrl.envs.ward import ward

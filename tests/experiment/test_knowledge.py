@@ -13,10 +13,10 @@ from psconrl.experiment.prior_knowledge import Knowledge
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.true_constants import true_constants
-from psconrl.learning.baseline import baseline_policy
 from psconrl.learning.registry import RECIPES
+from psconrl.learning.safe.baseline import baseline_policy
 from psconrl.markov.evaluation import evaluate_policy
-from psconrl.planning.analysis.slater import slater_gap
+from psconrl.planning.slater import slater_gap
 from psconrl.planning.tolerances import FEASIBLE
 
 SPEC = """

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import psconrl
-from psconrl import named_code
+from psconrl.base import named_code
+from psconrl.base.named_code import digest, find_code, is_code
 from psconrl.cli import main
 from psconrl.cli.experiments import print_outcome
 from psconrl.errors import ConfigError, ModelError, PsconrlError
@@ -21,7 +22,6 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import make_agent, recipe_for
-from psconrl.named_code import digest, find_code, is_code
 from psconrl.report.curves import read_experiments
 from sweeps import AtOnce
 
@@ -380,7 +380,12 @@ def test_entry_points_of_packages(own, monkeypatch):
         named_code.ENVIRONMENTS: {"small": EntryPoint("small", f"{own}:model", named_code.ENVIRONMENTS)},
     }
     find_code(f"{own}:Mixed")
-    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.foreign", "psconrl.envs.registry"):
+    for module in (
+        "psconrl.base.named_code",
+        "psconrl.learning.registry",
+        "psconrl.envs.user_environments",
+        "psconrl.envs.registry",
+    ):
         monkeypatch.setattr(sys.modules[module], "installed", lambda group: points.get(group, {}))
     assert make_agent("mixed", 3, 2, [0.1]).recipe == "mixed"
     assert psconrl.load("small").n_states == 16
@@ -457,8 +462,8 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
         },
     }
     find_code(f"{own}:Mixed")
-    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.foreign", "psconrl.envs.registry",
-                   "psconrl.cli.listing"):  # fmt: skip
+    for module in ("psconrl.base.named_code", "psconrl.learning.registry", "psconrl.envs.user_environments",
+                   "psconrl.envs.registry", "psconrl.cli.listing"):  # fmt: skip
         monkeypatch.setattr(importlib.import_module(module), "installed", lambda group: points.get(group, {}))
     code, out, _ = said("agents")
     rows = [" ".join(line.split()) for line in out.splitlines()]

@@ -11,7 +11,6 @@ import pytest
 
 from psconrl.cli import main
 from psconrl.errors import ConfigError, StoreError
-from psconrl.experiment.own_titles import grid_point, own_titles, shown_titles
 from psconrl.experiment.provenance import (
     PROVENANCE,
     kept_files,
@@ -23,6 +22,7 @@ from psconrl.experiment.provenance import (
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
+from psconrl.experiment.user_titles import grid_point, own_titles, shown_titles
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.report.curves import read_experiments
 from sweeps import AtOnce, changed_unnoticed

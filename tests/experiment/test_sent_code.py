@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from psconrl.base.named_code import digest, find_code, sources
 from psconrl.errors import ConfigError
 from psconrl.experiment import sent_code
 from psconrl.experiment.job import execute, need_the_same
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.sent_code import Sending, place, sources_of
 from psconrl.experiment.spec_file import parse_spec
-from psconrl.named_code import digest, find_code, sources
 from sweeps import AtOnce, content
 
 pytestmark = pytest.mark.cluster

@@ -15,7 +15,7 @@ from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.job import execute
 from psconrl.experiment.prior_knowledge import known_structure
 from psconrl.experiment.spec_file import parse_spec
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.posterior.transition_beliefs import Dirichlet
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.priors import Beta

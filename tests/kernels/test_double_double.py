@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from exact import rationals
-from psconrl.kernels import double_double
-from psconrl.kernels.drive_to_best import driven_to_best
-from psconrl.kernels.elimination import unichain
+from psconrl.kernels.chains import double_double
+from psconrl.kernels.linear.elimination import unichain
+from psconrl.kernels.search.drive_to_best import driven_to_best
 from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
 

@@ -6,45 +6,23 @@ Each call is made twice: as it is, which must succeed, and with one argument dam
 import numpy as np
 import pytest
 
-from psconrl.kernels import (
-    aggregation,
-    attractor,
-    balls,
-    best_rows,
-    boxes,
-    closed_classes,
-    costs,
-    counts,
-    csr,
-    dirichlet,
-    double_double,
+from psconrl.kernels.agents import least_squares_values, sa_cvi, sa_cvi_blocks, trips
+from psconrl.kernels.arithmetic import products
+from psconrl.kernels.chains import closed_classes, costs, double_double, occupancy, policy_evaluation, transient, visits
+from psconrl.kernels.draws import counts, dirichlet
+from psconrl.kernels.graphs import attractor, moves, nested_dissection, successors
+from psconrl.kernels.linear import aggregation, csr, multigrid_steps, sparse_elimination
+from psconrl.kernels.play import play_loop, rounds
+from psconrl.kernels.search import (
     drive_to_best,
     improvement,
-    intervals,
-    least_squares_values,
-    moves,
-    multigrid_steps,
-    nested_dissection,
-    occupancy,
-    optimism,
+    mixture_search,
     outward_improvement,
-    pessimism,
-    play,
-    policy_evaluation,
-    products,
-    rounds,
-    sa_cvi,
-    sa_cvi_blocks,
-    search,
     small_components,
-    sparse_elimination,
     sparse_improvement,
-    successors,
-    transient,
-    trips,
-    visits,
 )
-from psconrl.kernels.transitions import Rows
+from psconrl.kernels.search.transitions import Rows
+from psconrl.kernels.sets import balls, best_rows, boxes, intervals, optimism, pessimism
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 
 
@@ -94,6 +72,7 @@ NO_NOISE = (
     {"most": ones(1, 1)},
 )  # fmt: skip
 BOUNDS = {"indptr": INDPTR, "successors": INDICES, "low": DATA / 2, "high": DATA, "unseen": np.full(2, 0.1)}
+SETS = pessimism.row_sets(**BOUNDS, n_states=2), pessimism.noise_sets(**NOISE, n_states=2)
 BOX = {"low": np.zeros((2, 2)), "high": ones(2, 2)}
 BEST = best_rows.BestRows(*BOX.values())
 TOLERANCES = (1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
@@ -102,7 +81,7 @@ ORDER = order_for(INDPTR, INDICES, 2, np.inf)
 
 def newton(indptr, indices, data, state, order, products, costs):
     rows = Rows(indptr, indices, data, state, 0.0, order, products, 1e-9)
-    return search.newton(rows, costs, ones(0), yes(2, 1), ints(0, 0)[None], ones(0), False, *TOLERANCES)
+    return mixture_search.newton(rows, costs, ones(0), yes(2, 1), ints(0, 0)[None], ones(0), False, *TOLERANCES)
 
 
 def eliminated(order, **changed):
@@ -237,16 +216,17 @@ CALLS = [
      ({"indices": places(1)}, {"indices": places(1, 2)}, {"data": ones(1)}, *LISTS, {"done": 2})),
     (visits.visit, {**WAY, "exits": np.array([0.5, 0.75]), **GROUPS, "done": 1, "together": 2, "y": ones(2)},
      ({"indices": places(1)}, {"indices": places(1, 2)}, {"data": ones(1)}, *LISTS, {"done": 2})),
-    (pessimism.worst_means, {**BOUNDS, "h": ones(2)}, (*GRAPH, {"low": ones(2)}, {"high": ones(2)}, {"h": ones(0)})),
-    (pessimism.worst_case,
-     {"policy": ones(2, 1), "costs": ones(2), **BOUNDS, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
-      "sweeps": 2, "settled": 0.0, "h": np.zeros(2)}, (*GRAPH, {"low": ones(2)}, {"unseen": ones(1)})),
-    (pessimism.worst_noise_means, {**NOISE, "h": ones(2)},
-     (*NO_NOISE, {"h": ones(0)}, {"h": ones(1)})),
-    (pessimism.worst_noise_case,
-     {"policy": ones(2, 1), "costs": ones(2), **NOISE, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
-      "sweeps": 2, "settled": 0.0, "h": np.zeros(2)},
-     (*NO_NOISE, {"costs": ones(1)}, {"policy": ones(1, 1)}, {"relying": np.zeros(1, np.bool_)})),
+    (pessimism.row_sets, {**BOUNDS, "n_states": 2},
+     (*GRAPH, {"low": ones(2)}, {"high": ones(2)}, {"unseen": ones(1)}, {"n_states": 0})),
+    (pessimism.noise_sets, {**NOISE, "n_states": 2}, (*NO_NOISE, {"n_states": 0}, {"n_states": 1})),
+    *((pessimism.worst_means, {"sets": sets, "h": ones(2)}, ({"h": ones(0)}, {"h": ones(1)})) for sets in SETS),
+    *((pessimism.worst_case,
+       {"sets": sets, "policy": ones(2, 1), "costs": ones(2), "relying": np.zeros(2, np.bool_), "recovery": 0.0,
+        "limit": 1.0, "sweeps": 2, "settled": 0.0, "h": np.zeros(2)},
+       ({"costs": ones(1)}, {"policy": ones(1, 1)}, {"relying": np.zeros(1, np.bool_)}, {"h": np.zeros(1)}))
+      for sets in SETS),
+    (pessimism.distributions_of, {"sets": SETS[1], "h": ones(2), "pairs": ints(0)},
+     ({"h": ones(1)}, {"pairs": ints(2)}, {"pairs": ints(-1)})),
     (least_squares_values.clipped_block, {"gains": ones(1, 2), **REGRESSION, "clip": 1.0},
      (*GRAPH, {"shares": ones(2)}, {"gains": ones(1, 3)}, {"gains": ones(2, 2)}, {"n_states": 0}, {"H": 0})),
     (least_squares_values.softmax_block, {"gains": ones(1, 2), **REGRESSION, "weights": ones(1), "sharpness": 1.0},
@@ -338,7 +318,7 @@ CALLS = [
     (attractor.attract_sparse,
      {**CHAIN, "available": yes(2, 1), "inside": yes(2), "policy": ints(0, 0), "least": 0.0, "keeps": True},
      (*MATRIX, {"policy": ints(0, 1)}, {"policy": ints(0)}, {"inside": yes(1)})),
-    (play.expected_averages, {"policy": ones(2, 2, 1), **MODEL, "costs": ones(1, 2, 1), "state": 0},
+    (play_loop.expected_averages, {"policy": ones(2, 2, 1), **MODEL, "costs": ones(1, 2, 1), "state": 0},
      (*GRAPH, {"probabilities": ones(2)}, {"costs": ones(1, 1, 1)}, {"state": 2})),
     (rounds.LastRound(2).learn, {"state": 0, "action": 0, "successor": 0, "costs": ones(2)}, ({"costs": ones(1)},)),
     (triple_qa, {"state": 1, "action": 1, "successor": 1, "cost": ones(2)},

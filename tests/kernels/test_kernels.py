@@ -7,27 +7,20 @@ import sys
 import textwrap
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from psconrl import kernels
-from psconrl.kernels import (
-    _cpu,
-    counts,
-    csr,
-    dirichlet,
-    graph,
-    krylov,
-    nested_dissection,
-    play,
-    products,
-    rounds,
-    successors,
-    sweeps,
-)
+from psconrl.kernels import _cpu
+from psconrl.kernels.arithmetic import products
+from psconrl.kernels.draws import counts, dirichlet
+from psconrl.kernels.graphs import graph, nested_dissection, successors
+from psconrl.kernels.linear import csr, krylov, sweeps
+from psconrl.kernels.play import play_loop, rounds
 
-SOURCES = sorted(path.stem for path in Path(kernels.__file__).parent.glob("[!_]*.py"))
+SOURCES = sorted(f"{path.parent.name}.{path.stem}" for path in Path(kernels.__file__).parent.glob("*/[!_]*.py"))
 
 
 def python(code, **environment):
@@ -44,7 +37,7 @@ def python(code, **environment):
 
 
 def test_the_widest_instruction_set_is_chosen():
-    code = "from psconrl import kernels; from psconrl.kernels import elimination; print(kernels.INSTRUCTIONS)"
+    code = "from psconrl import kernels; from psconrl.kernels.linear import elimination; print(kernels.INSTRUCTIONS)"
     widest = next(iter(_cpu.instruction_sets()), "baseline")
     assert python(code, PSCONRL_KERNELS="") == (0, widest, "")
     assert python(code, PSCONRL_KERNELS="baseline") == (0, "baseline", "")
@@ -130,7 +123,7 @@ def test_a_model_that_claims_more_entries_than_it_has_is_not_played():
     policy, costs = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
     for indptr in ([0, 10**6], [-1, 1]):
         with pytest.raises(ValueError, match="row starts of a matrix"):
-            play.expected_averages(policy, np.array(indptr, np.int32), np.zeros(1, np.int32), np.ones(1), costs, 0)
+            play_loop.expected_averages(policy, np.array(indptr, np.int32), np.zeros(1, np.int32), np.ones(1), costs, 0)
 
 
 CHAIN = np.array([0, 2, 3], np.int32), np.array([0, 1, 0], np.int32), np.array([0.5, 0.5, 1.0])
@@ -222,19 +215,26 @@ def test_a_loop_without_what_it_needs_is_not_begun(changed, said):
         "state": 0, "step": 0, "steps": 3, "max_steps": 9, "policy": np.ones((1, 1, 1)), "caps": 0,
         "indptr": np.array([0, 1], np.int32), "successors": 1, "cdf": np.ones(1), "outcomes": (1, 1),
         "emission": 0, "ranges": (2, 1), "action_uniforms": (3, 1), "model_uniforms": (3, 1), "visits": 1, "log": 3,
-        "cost_sums": (1, 1), "cumulative": 1, "thresholds": 0, "largest": 0, "round_": 0,
+        "cost_sums": (1, 1), "cumulative": 1, "thresholds": 0, "largest": 0, "rounds": 0,
         "checkpoints": np.array([2]), "next_checkpoint": 0, "at_checkpoints": (1, 1),
         "largest_at_checkpoints": (1, 0), "learner": None,
     }  # fmt: skip
-    as_they_are = ("state", "step", "steps", "max_steps", "emission", "round_", "next_checkpoint", "learner")
+    as_they_are = ("state", "step", "steps", "max_steps", "emission", "rounds", "next_checkpoint", "learner")
 
     def played(**other):
-        return play.play(
-            *(
-                x if name in as_they_are or isinstance(x, np.ndarray) else np.zeros(x, whole.get(name, float))
-                for name, x in (given | other).items()
+        made = {
+            name: x if name in as_they_are or isinstance(x, np.ndarray) else np.zeros(x, whole.get(name, float))
+            for name, x in (given | other).items()
+        }
+        model, episode, run = (
+            kind(**{name: made[name] for name in fields})
+            for kind, fields in (
+                (SimpleNamespace, ("indptr", "successors", "cdf", "outcomes", "emission", "ranges")),
+                (play_loop.EpisodeInPlay, play_loop.EpisodeInPlay._fields),
+                (play_loop.RunSoFar, play_loop.RunSoFar._fields),
             )
         )
+        return play_loop.play(model, episode, run, made["learner"])
 
     assert played() == (0, 3, 1, False)
     with pytest.raises(ValueError, match=said):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from psconrl.kernels.least_squares_values import clipped_block, softmax_block
-from psconrl.kernels.products import combine, sparse_times
+from psconrl.kernels.agents.least_squares_values import clipped_block, softmax_block
+from psconrl.kernels.arithmetic.products import combine, sparse_times
 from psconrl.learning.runtime.softmax import softmax
 
 

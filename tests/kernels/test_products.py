@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from psconrl.products import product
+from psconrl.model.matrix_product import product
 
 RNG = np.random.default_rng(5)
 VECTOR, MATRIX = RNG.normal(size=7), RNG.normal(size=(7, 4))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psconrl.kernels.sorting import argsort
+from psconrl.kernels.arithmetic.sorting import argsort
 
 
 def test_of_equal_values_the_first_comes_first_and_nan_last():

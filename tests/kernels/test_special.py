@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from psconrl.kernels import special
+from psconrl.kernels.arithmetic import special
 
 INF, NAN = math.inf, math.nan
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_user_agents import Mixed, Saving
 
 import psconrl
 from psconrl import CMDPEnv, CSVLog, Episode, LabelledAgent, load_agent
@@ -24,7 +25,6 @@ from psconrl.learning.registry import make_agent
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
-from test_foreign_agents import Mixed, Saving
 
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 SCHEDULES = {
@@ -780,7 +780,7 @@ def test_the_process_ends_while_a_thread_plans(planning):
         import numpy as np
         from psconrl import Episode
         from psconrl.agents import adapt
-        from psconrl.kernels.elimination import unichain
+        from psconrl.kernels.linear.elimination import unichain
 
         def compiled():
             chain = np.full((2000, 2000), 1 / 2000)

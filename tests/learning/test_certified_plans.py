@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import psconrl
-from psconrl.learning import certified_plans
-from psconrl.learning.certified_plans import CertifiedPlans
+from psconrl.learning.safe import certified_plans
+from psconrl.learning.safe.certified_plans import CertifiedPlans
 
 
 def test_nine_tenths_of_the_priced_effect_of_uncertainty_and_a_tenth_of_optimism_are_subtracted(monkeypatch):

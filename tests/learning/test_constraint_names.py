@@ -40,7 +40,7 @@ def test_thresholds_that_are_not_named_stay_in_force():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"dely": 1.0}, "unknown constraint 'dely'; did you mean 'delay'"),
+        ({"dely": 1.0}, "unknown constrained cost 'dely'; did you mean 'delay'"),
         ({"delay": "1"}, "thresholds must be numbers"),
         ({"delay": np.nan}, "thresholds must be finite"),
         ({"delay": [1.0]}, "thresholds must be numbers"),

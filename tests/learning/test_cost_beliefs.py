@@ -8,8 +8,8 @@ import pytest
 import psconrl
 from psconrl.agents import CostBelief, EmpiricalMeans, PSConRL, SampledCosts
 from psconrl.errors import AgentError
-from psconrl.kernels.cost_effects import sweep
-from psconrl.kernels.gamma import normal_variates
+from psconrl.kernels.draws.cost_effects import sweep
+from psconrl.kernels.draws.gamma import normal_variates
 from psconrl.learning.posterior.cost_beliefs import RESOLVED, SHAPE, Hints
 from psconrl.learning.posterior.counts import Counts, Record
 

@@ -44,7 +44,7 @@ def test_options_that_are_not_the_usual_ones_are_shown(options, shown):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_agent_is_one_line(name):
-    known = {"safe": psconrl.learning.baseline.known_baseline(ROVER, None)}.get(name, {})
+    known = {"safe": psconrl.learning.safe.baseline.known_baseline(ROVER, None)}.get(name, {})
     size = (2, 2) if name == "span-fha" else (16, 4)
     costs = np.zeros((2, 2, 2)) if name == "span-fha" else ROVER.costs
     agent = make(name, *size, ROVER.thresholds, costs, seed=0, horizon=100, **known)

@@ -23,9 +23,9 @@ from psconrl.agents import (
     SpanFHA,
     make,
 )
-from psconrl.learning.agents import c_ucrl
 from psconrl.learning.parts.radii import Box, empirical
 from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.rivals import c_ucrl
 
 # One state, two actions. The first costs 0 and spends 1, the second costs 1 and spends nothing: the threshold on
 # spending is the probability of the first.

@@ -11,9 +11,9 @@ import psconrl
 from psconrl import simulate
 from psconrl.agents import CubeRoot, Dirichlet, TheoremLagrangian
 from psconrl.errors import AgentError
-from psconrl.learning.agents.lagrangian_theorem import projected_on_simplex
 from psconrl.learning.parts.schedules import ceil_of_cube_root
 from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.rivals.lagrangian_theorem import projected_on_simplex
 
 # One state: the first action spends one unit, the second costs one unit of the objective.
 CHOICE = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])

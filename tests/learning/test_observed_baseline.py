@@ -13,10 +13,10 @@ from psconrl import evaluate
 from psconrl.agents import FixedPolicy, SafeStart, known_baseline, observed_baseline
 from psconrl.envs.registry import load_system
 from psconrl.errors import AgentError
-from psconrl.kernels.intervals import end_of_interval
-from psconrl.learning.observed_baseline import _proven
+from psconrl.kernels.sets.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.safety_views import NoiseKnowledge, Occasion
+from psconrl.learning.safe.confidence_sets import NoiseKnowledge, Occasion
+from psconrl.learning.safe.observed_baseline import _proven
 from psconrl.systems import Bernoulli, Beta, Binomial, Gamma, Poisson, System
 from psconrl.systems.events import Event
 

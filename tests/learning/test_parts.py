@@ -44,7 +44,7 @@ from psconrl.agents import (
 )
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.part import Part, argument_names, same_data
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.registry import RECIPES, TABLE, load_agent
 from psconrl.report.style import title_of
 from psconrl.systems.noise import Bernoulli

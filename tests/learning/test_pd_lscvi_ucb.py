@@ -9,7 +9,7 @@ import psconrl
 from psconrl import simulate
 from psconrl.agents import PDLSCVIUCB
 from psconrl.errors import AgentError
-from psconrl.kernels.products import sparse_times
+from psconrl.kernels.arithmetic.products import sparse_times
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.ridge import RidgeRegression
 from psconrl.learning.registry import load_agent, make_agent

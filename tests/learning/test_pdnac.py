@@ -9,9 +9,9 @@ import psconrl
 from psconrl import simulate
 from psconrl.agents import PDNAC
 from psconrl.errors import AgentError
-from psconrl.learning.agents.pdnac import level_weights
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import load_agent, make_agent
+from psconrl.learning.rivals.pdnac import level_weights
 from psconrl.learning.runtime.recording import Trajectory
 from psconrl.learning.runtime.softmax import softmax
 

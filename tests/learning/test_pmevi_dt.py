@@ -10,9 +10,9 @@ import psconrl
 from psconrl import CMDP, plan, simulate
 from psconrl.agents import PMEVIDT
 from psconrl.errors import AgentError, SolverError
-from psconrl.learning.agents import pmevi_dt
 from psconrl.learning.posterior.commutes import Commutes
 from psconrl.learning.registry import make_agent
+from psconrl.learning.rivals import pmevi_dt
 from psconrl.learning.runtime.recording import Trajectory
 
 ROVER = psconrl.load("marsrover-4x4")

@@ -10,9 +10,9 @@ from psconrl import simulate
 from psconrl.agents import POCMDP
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AgentError
-from psconrl.learning.agents.po_cmdp import mirror_step, window_values
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import load_agent, make_agent
+from psconrl.learning.rivals.po_cmdp import mirror_step, window_values
 from psconrl.learning.runtime.recording import Trajectory
 from psconrl.planning.optimism.ball import evaluate_in_balls
 from psconrl.simulation.model_run import Simulation

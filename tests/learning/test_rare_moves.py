@@ -7,16 +7,16 @@ import pytest
 
 import psconrl
 from psconrl.agents import known_baseline, make
-from psconrl.arrays import Floats
-from psconrl.learning.baseline import safest_policy
-from psconrl.learning.certified_plans import CertifiedPlans
+from psconrl.base.arrays import Floats
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.rare_moves import MOST_MOVES, RareMoves, coming_back, towards_untried
-from psconrl.learning.safety_certificates import WITHIN, Certifier
-from psconrl.learning.safety_views import Occasion, View, view_of_rows
+from psconrl.learning.safe.baseline import safest_policy
+from psconrl.learning.safe.certificates import WITHIN, Certifier
+from psconrl.learning.safe.certified_plans import CertifiedPlans
+from psconrl.learning.safe.confidence_sets import Occasion, View, view_of_rows
+from psconrl.learning.safe.rare_moves import MOST_MOVES, RareMoves, coming_back, towards_untried
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.planning.drafts import Drafts
-from psconrl.planning.pessimism import worst_average
+from psconrl.planning.robust.pessimism import worst_average
 
 
 def view_with(model: psconrl.CMDP, low: Floats, high: Floats, tries: Floats | None = None) -> View:

@@ -9,8 +9,8 @@ import psconrl
 from psconrl import CMDP, simulate
 from psconrl.agents import SACVIUCB
 from psconrl.errors import AgentError
-from psconrl.kernels.sa_cvi import plan_block
-from psconrl.kernels.sa_cvi_blocks import first_entry, shared_steps
+from psconrl.kernels.agents.sa_cvi import plan_block
+from psconrl.kernels.agents.sa_cvi_blocks import first_entry, shared_steps
 from psconrl.learning.account_blocks import MOST_STEPS, AccountMoves, Potential
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation

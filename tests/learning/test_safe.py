@@ -24,12 +24,12 @@ from psconrl.errors import AgentError, BaselineWarning, ConfigError
 from psconrl.experiment.prior_knowledge import Knowledge
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
-from psconrl.kernels.intervals import end_of_interval
-from psconrl.learning.baseline import safest_policy
-from psconrl.learning.posterior.confidence_intervals import Intervals, highest_means
+from psconrl.kernels.sets.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.safe.baseline import safest_policy
+from psconrl.learning.safe.confidence_intervals import Intervals, highest_means
 from psconrl.markov.chain import chain_of
-from psconrl.planning.pessimism import largest_means, worst_average
+from psconrl.planning.robust.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
 from sweeps import AtOnce
 

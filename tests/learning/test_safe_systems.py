@@ -17,13 +17,13 @@ from psconrl import CMDP, evaluate, plan
 from psconrl.agents import LearnedMass, SafeStart, known_baseline
 from psconrl.envs.registry import load_system
 from psconrl.errors import AgentError, StructureWarning
-from psconrl.kernels.intervals import end_of_interval
+from psconrl.kernels.sets.intervals import end_of_interval
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.noise_bounds import NoiseIntervals, _means_at, box_of_parameter, end_of_rate
-from psconrl.learning.safety_views import NoiseKnowledge
-from psconrl.planning.lyapunov import best_within
-from psconrl.planning.noise_box import BlockBounds, NoiseBox
-from psconrl.planning.pessimism import largest_means, worst_average
+from psconrl.learning.safe.confidence_sets import NoiseKnowledge
+from psconrl.learning.safe.noise_bounds import NoiseIntervals, _means_at, box_of_parameter, end_of_rate
+from psconrl.planning.robust.lyapunov import best_within
+from psconrl.planning.robust.noise_box import BlockBounds, NoiseBox
+from psconrl.planning.robust.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
 from psconrl.systems import Bernoulli, Beta, Binomial, Categorical, Event, Gamma, Geometric, Joint, Poisson, System
 
@@ -571,7 +571,7 @@ def test_slow_plans_are_announced(monkeypatch):
     agent = agent_for(true, true)
     assert agent.why_slow() == ""
     cells = true.structure.successors.size
-    monkeypatch.setattr("psconrl.learning.agents.safe.PER_OUTCOME", 4.0 / cells)
+    monkeypatch.setattr("psconrl.learning.safe.safe_start.PER_OUTCOME", 4.0 / cells)
     assert agent.why_slow().startswith(
         f"an episode may take 4 s of planning: every certificate looks at {cells:,} outcomes"
     )

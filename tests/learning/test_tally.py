@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from psconrl.caps import MOST_ROUNDS
+from psconrl.base.caps import MOST_ROUNDS
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.sparse_counts import LOG_LENGTH, Tally
 

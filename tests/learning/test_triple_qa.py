@@ -10,10 +10,10 @@ from psconrl import simulate
 from psconrl.agents import TripleQA
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AdviceWarning, AgentError
-from psconrl.kernels import rounds
-from psconrl.learning.agents.triple_qa import Constants
+from psconrl.kernels.play import rounds
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import load_agent, make_agent
+from psconrl.learning.rivals.triple_qa import Constants
 from psconrl.simulation.model_run import Simulation
 
 ROVER = psconrl.load("marsrover-4x4")

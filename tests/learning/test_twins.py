@@ -38,8 +38,8 @@ from scipy.stats import t as student
 
 import psconrl
 from psconrl import CMDP, plan, simulate
-from psconrl.learning.baseline import known_baseline, safest_policy
 from psconrl.learning.registry import RECIPES, make_agent, with_hints
+from psconrl.learning.safe.baseline import known_baseline, safest_policy
 from twins import ABOVE, TWINS, Judge, nearly_binding, relabelled, stated_twice, vacuous, vacuous_action, with_limit
 
 T, FIRST, RUNS = 2000, 8, 4

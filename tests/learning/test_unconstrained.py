@@ -9,9 +9,9 @@ import psconrl
 from psconrl import CMDP, plan, simulate
 from psconrl.agents import TSDE, UCRL2, Dirichlet, Doubling, Ouyang
 from psconrl.errors import SolverError
-from psconrl.learning.agents import ucrl2
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import make_agent
+from psconrl.learning.rivals import ucrl2
 
 ROVER = psconrl.load("marsrover-4x4")
 

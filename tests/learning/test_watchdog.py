@@ -10,7 +10,7 @@ import psconrl
 from psconrl import PSConRL, Watchdog, simulate
 from psconrl.errors import AgentError, ConstraintWarning
 from psconrl.learning.runtime.events import EpisodeEvent
-from psconrl.learning.runtime.watchdog import BEYOND, ERRORS, FEWEST_EPISODES, FIRST, Alarm, ratio
+from psconrl.learning.watchdog import BEYOND, ERRORS, FEWEST_EPISODES, FIRST, Alarm, ratio
 
 
 def test_the_standard_error_is_that_of_a_ratio():

@@ -11,7 +11,7 @@ from psconrl import CMDP, evaluate, load, plan
 from psconrl.errors import PolicyError, SolverError
 from psconrl.markov import factorisation as direct
 from psconrl.markov.chain import DenseChain, SparseChain
-from psconrl.markov.sparse_solver import solve_sparse
+from psconrl.markov.select_solver import solve_sparse
 from psconrl.model.policy_validation import as_policy
 
 FORMS = pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from exact import rationals, stationary
-from psconrl.kernels import elimination, sparse_elimination
+from psconrl.kernels.linear import elimination, sparse_elimination
 from psconrl.markov import direct_solver
 from psconrl.markov.cyclic_order import cyclic_order
 from psconrl.markov.direct_solver import DirectSolver, narrow_order

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, diags_array, random_array
 
-from psconrl.arrays import in_32_bits
+from psconrl.base.arrays import in_32_bits
+from psconrl.base.sizes import COARSEST_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import multigrid_steps
+from psconrl.kernels.linear import multigrid_steps
 from psconrl.markov import multigrid as multilevel
 from psconrl.markov import sparse_solver
 from psconrl.markov.gain_bias import solve_dense
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
-from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
-from psconrl.sizes import COARSEST_STATES
+from psconrl.markov.select_solver import solve_sparse
+from psconrl.markov.sparse_solver import SparseSolver
 
 
 def grid(side, up=0.25, down=0.35, seed=0):

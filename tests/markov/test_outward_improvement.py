@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from psconrl import CMDP, plan
-from psconrl.kernels import outward_improvement as kernel
-from psconrl.kernels.nested_dissection import outward
+from psconrl.kernels.graphs.nested_dissection import outward
+from psconrl.kernels.search import outward_improvement as kernel
 from psconrl.markov import outward_improvement
 from psconrl.markov.elimination_order import NO_ORDER, OutwardOrders, order_for
 from psconrl.markov.outward_improvement import LOWER_GAIN, OutwardSteps

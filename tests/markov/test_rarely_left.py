@@ -5,8 +5,9 @@ import pytest
 from scipy.sparse import csr_array, diags_array
 
 import psconrl
-from psconrl.arrays import in_32_bits
-from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
+from psconrl.base.arrays import in_32_bits
+from psconrl.markov.select_solver import solve_sparse
+from psconrl.markov.sparse_solver import SparseSolver
 
 
 def lazy_cycle(n, decades):

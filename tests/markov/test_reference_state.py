@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from psconrl.arrays import in_32_bits
+from psconrl.base.arrays import in_32_bits
+from psconrl.base.sizes import GTH_STATES
 from psconrl.markov.sparse_solver import SparseSolver
-from psconrl.sizes import GTH_STATES
 
 N = GTH_STATES + 100  # beyond this a chain cannot be solved as a dense one
 

@@ -1,6 +1,8 @@
 """Chains by blocked elimination, sparse elimination and Krylov methods, against plain loops and exact fractions."""
 
+import sys
 from fractions import Fraction
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -10,8 +12,9 @@ from scipy.sparse import csr_array
 
 from exact import rationals, stationary
 from psconrl import kernels
-from psconrl.arrays import in_32_bits
-from psconrl.kernels import elimination, krylov, policy_chain, sparse_elimination
+from psconrl.base.arrays import in_32_bits
+from psconrl.kernels.chains import policy_chain
+from psconrl.kernels.linear import elimination, krylov, sparse_elimination
 from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 from psconrl.markov.sparse_solver import SparseSolver
@@ -27,7 +30,9 @@ def nearly_apart(n, rng):
 
 def source_of(kernel):
     """A kernel as a module of plain Python, which calls no other one."""
-    path = Path(kernels.__file__).parent / f"{kernel.__name__.rpartition('.')[2]}.py"
+    for name in ("_lanes", "_types"):
+        sys.modules.setdefault(f"cython.cimports.psconrl.kernels.{name}", import_module(f"psconrl.kernels.{name}"))
+    path = Path(kernels.__file__).parent / f"{kernel.__name__.removeprefix('psconrl.kernels.').replace('.', '/')}.py"
     spec = spec_from_file_location(f"plain_{path.stem}", path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

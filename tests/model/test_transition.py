@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from psconrl import CMDP, load
-from psconrl.kernels import graph
+from psconrl.kernels.graphs import graph
 from psconrl.markov.chain import DenseChain, SparseChain, chain_of
 from psconrl.markov.policy_iteration import policy_steps
 from psconrl.markov.structure import attractor_policy, end_components

@@ -13,19 +13,19 @@ from exact import rational_bound
 from exact_verdict import played_averages
 from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
-from psconrl.kernels.certificates import distances
-from psconrl.kernels.costs import ordinary_distance
-from psconrl.kernels.improvement import improve, rounding_of_bound
-from psconrl.kernels.search import newton
+from psconrl.kernels.chains.costs import ordinary_distance
+from psconrl.kernels.search.certificates import distances
+from psconrl.kernels.search.improvement import improve, rounding_of_bound
+from psconrl.kernels.search.mixture_search import newton
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import lower_bound
-from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.column_generation import is_settled
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve, solve_compiled
 from psconrl.planning.problem import Problem
+from psconrl.planning.proof.certificate_units import units
+from psconrl.planning.proof.certify import lower_bound
 from psconrl.planning.tolerances import SWITCH_TOL
 
 one_state = CMDP(np.ones((1, 3, 1)), [[[0.0, 1, 1]], [[1.0, 0, 1e11]]], [0.5])

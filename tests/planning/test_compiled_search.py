@@ -10,7 +10,7 @@ import pytest
 import psconrl
 from models import random_cmdp
 from psconrl import CMDP, Status, evaluate, plan
-from psconrl.kernels.search import GIVE_UP, newton
+from psconrl.kernels.search.mixture_search import GIVE_UP, newton
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.guidance import NearGuess, Secant

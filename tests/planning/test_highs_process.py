@@ -14,10 +14,10 @@ import pytest
 import psconrl
 from models import random_cmdp
 from psconrl.errors import SolverError
-from psconrl.planning import highs_process
-from psconrl.planning.highs import HighsProgram, highs_answer
-from psconrl.planning.highs_process import stoppable_answer
-from psconrl.planning.lp import occupancy_program
+from psconrl.planning.linear_programs import highs_process
+from psconrl.planning.linear_programs.highs import HighsProgram, highs_answer
+from psconrl.planning.linear_programs.highs_process import stoppable_answer
+from psconrl.planning.linear_programs.lp import occupancy_program
 from psconrl.planning.problem import Problem
 
 # A program on which HiGHS works for minutes before it first looks whether it should stop.
@@ -25,8 +25,8 @@ ENDLESS = """
 import sys
 sys.path.insert(0, {benchmarks!r})
 from models import sparse_random
-from psconrl.planning.highs_process import stoppable_answer
-from psconrl.planning.lp import occupancy_program
+from psconrl.planning.linear_programs.highs_process import stoppable_answer
+from psconrl.planning.linear_programs.lp import occupancy_program
 from psconrl.planning.problem import Problem
 
 program = occupancy_program(Problem.of(sparse_random(4000))).columns()

@@ -5,13 +5,13 @@ import pytest
 from scipy.sparse import csr_array
 
 from psconrl import CMDP, certify, pareto, pareto_surface
+from psconrl.base.sizes import PLANNED_DENSE_STATES
 from psconrl.markov.policy_iteration import SparseSteps
 from psconrl.planning.mixture import known as known_policies
 from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
-from psconrl.sizes import PLANNED_DENSE_STATES
 
 S, A = PLANNED_DENSE_STATES + 44, 3
 

@@ -8,8 +8,8 @@ from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from models import tandem
-from psconrl.arrays import in_32_bits
-from psconrl.kernels import krylov, sweeps
+from psconrl.base.arrays import in_32_bits
+from psconrl.kernels.linear import krylov, sweeps
 from psconrl.markov import policy_iteration, sparse_solver
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.markov.structure import attractor_policy
@@ -22,7 +22,7 @@ from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 
 
 def test_where_the_search_begins():

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from exact import least_cost, least_excess, rationals
-from psconrl.kernels.lu import solved
+from psconrl.kernels.linear.lu import solved
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 
 # Averages lie in [0, 1] and bases of up to six columns are well conditioned: both simplex methods are then right to

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from psconrl import CMDP, Plan, Status, certify, evaluate, load, plan, save
+from psconrl.answers.deterministic import best_deterministic
+from psconrl.answers.explanation import explain
+from psconrl.answers.inspection import inspect_model, spans_of
+from psconrl.answers.threshold_rule import threshold_rule
 from psconrl.cli import main
 from psconrl.errors import ModelError, PolicyError
-from psconrl.planning.analysis.deterministic import best_deterministic
-from psconrl.planning.analysis.explanation import explain
-from psconrl.planning.analysis.inspection import inspect_model, spans_of
-from psconrl.planning.analysis.threshold_rule import threshold_rule
 from psconrl.planning.mixture_policy import evaluate_mixture
 
 GO = [[1, 0], [0, 1]]  # stay, or go for good

@@ -12,14 +12,15 @@ from scipy.sparse import csr_array
 from models import examples
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
-from psconrl.planning import certification, planner, repair
+from psconrl.planning import planner, repair
 from psconrl.planning.candidate import Candidate, Dual
-from psconrl.planning.certification import certified
 from psconrl.planning.components.optimal_stopping import Moves
 from psconrl.planning.components.quotient import most_moves
 from psconrl.planning.methods import find_candidate
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.problem import Problem
+from psconrl.planning.proof import candidate_to_plan
+from psconrl.planning.proof.candidate_to_plan import certified
 
 LEAKS = (0.5, 1e-6, 1e-9, 1e-10, 1e-13, 1e-30, 1e-200)
 
@@ -171,7 +172,7 @@ def test_a_mixture_that_falls_into_classes_is_planned_a_second_time(monkeypatch)
         return find_candidate(part, problem, method, start, watch, known) if method == "lp" else staying(0.5)
 
     monkeypatch.setattr(planner, "find_candidate", split)
-    monkeypatch.setattr(certification, "repairs", lambda *_: iter(()))
+    monkeypatch.setattr(candidate_to_plan, "repairs", lambda *_: iter(()))
     p = plan(two_homes)
     assert p.status is Status.OPTIMAL
     assert p.note == "planned by HiGHS, since the mixture fell into several classes"

@@ -10,10 +10,10 @@ import psconrl
 from models import examples
 from psconrl import evaluate, plan, simulate
 from psconrl.agents import UCRLCMDP
-from psconrl.kernels.best_rows import BestRows
-from psconrl.kernels.boxes import pour
-from psconrl.kernels.optimism import drive_to, improve_optimistic, optimistic_horizon
-from psconrl.kernels.products import combine
+from psconrl.kernels.arithmetic.products import combine
+from psconrl.kernels.sets.best_rows import BestRows
+from psconrl.kernels.sets.boxes import pour
+from psconrl.kernels.sets.optimism import drive_to, improve_optimistic, optimistic_horizon
 from psconrl.learning.parts.radii import Box
 from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
 from psconrl.planning.optimism.horizon import solve_horizon

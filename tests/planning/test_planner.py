@@ -11,13 +11,14 @@ from scipy.optimize import linprog
 import psconrl
 from models import cmdps, examples, random_cmdp
 from psconrl import CMDP, Status, certify, evaluate, plan
+from psconrl.answers.inspection import inspect_model
 from psconrl.errors import ConfigError, InfeasibleError, ModelError
 from psconrl.model.transition import Transition
-from psconrl.planning.analysis.inspection import inspect_model
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
+from psconrl.systems import reports
 
 AGREE = 1e-7  # planner against HiGHS, whose own tolerances are 1e-9 at best
 
@@ -302,13 +303,13 @@ def test_pareto_marks_infeasible_thresholds_and_checks_its_input():
     with pytest.raises(ModelError, match="no constrained cost"):
         psconrl.pareto(trap)
     for options, message in (
-        ({"thresholds": [np.nan]}, "thresholds must be a non-empty list of finite numbers"),
+        ({"thresholds": [np.nan]}, "thresholds must be a list of 1 to 10,000 finite numbers"),
         ({"thresholds": ["a"]}, "thresholds must be an array of numbers"),
-        ({"thresholds": []}, "thresholds must be a non-empty list"),
+        ({"thresholds": []}, "thresholds must be a list of 1 to"),
         ({"low": np.inf}, "low must be a finite number; got inf"),
         ({"high": "1"}, "high must be a finite number; got '1'"),
-        ({"points": -1}, "points must be a whole number from 1; got -1"),
-        ({"points": 2.5}, "points must be a whole number from 1; got 2.5"),
+        ({"points": -1}, "points must be a whole number from 1 to 10,000; got -1"),
+        ({"points": 2.5}, "points must be a whole number from 1 to 10,000; got 2.5"),
         ({"constraint": None}, "constraint must be a name or an index from 1 to 1; got None"),
         ({"constraint": 1.5}, "constraint must be a name or an index from 1 to 1; got 1.5"),
     ):
@@ -340,19 +341,21 @@ def test_a_plan_of_other_sizes_is_not_read_beyond_its_end(name):
         certify(rover, forged(psconrl.plan(rover), **{name: np.full(2, 5.0)}))
 
 
-def test_a_surface_over_two_limits_is_made_of_plans():
+def test_a_surface_over_two_limits_is_made_of_plans(monkeypatch):
     """Each point against a plan from scratch; values are concave in the limits, prices are their slopes."""
     queue = psconrl.load("queue")
     reported = []
-    surface = psconrl.pareto_surface(queue, ["power", "delay"], points=4, progress=lambda *done: reported.append(done))
-    assert reported == [(k, 16) for k in range(1, 17)]
+    monkeypatch.setattr(reports, "FIRST_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(reports, "BETWEEN_SECONDS", 0.0)
+    surface = psconrl.pareto_surface(queue, ["power", "delay"], points=4, progress=reported.append)
+    assert [line for line in reported if line.endswith(" of 16")] == [f"point {k} of 16" for k in range(1, 17)]
     assert surface.constraints == ("power", "delay")
     for x, power in enumerate(surface.thresholds[0]):
         for y, delay in enumerate(surface.thresholds[1]):
             alone = psconrl.plan(queue.with_thresholds({"power": power, "delay": delay}))
             assert surface.values[x, y] == pytest.approx(alone.value, abs=1e-9)
-            assert surface.plans[x][y].certificate.holds
-            assert surface.prices[x, y].tolist() == surface.plans[x][y].multipliers[[1, 0]].tolist()
+            assert surface.answers[x][y].plan.certificate.holds
+            assert surface.prices[x, y].tolist() == surface.answers[x][y].plan.multipliers[[1, 0]].tolist()
     # The current thresholds lie within; the first of each is the least feasible one, without the other constraint.
     for levels, name in zip(surface.thresholds, surface.constraints, strict=True):
         tau = queue.thresholds[queue.cost_names.index(name) - 1]

@@ -5,8 +5,8 @@ import pytest
 
 from psconrl import evaluate
 from psconrl.model.cmdp import CMDP
-from psconrl.planning import lyapunov
-from psconrl.planning.polytopes import number_of_vertices, vertices_of
+from psconrl.planning.robust import lyapunov
+from psconrl.planning.robust.polytopes import number_of_vertices, vertices_of
 
 
 def test_the_vertices_of_a_state_by_hand():

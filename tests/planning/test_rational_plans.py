@@ -12,6 +12,7 @@ from adversarial import KINDS, adversarial
 from exact import averages, optimum, rationals
 from models import random_cmdp
 from psconrl import CMDP, ConfigError, Plan, Status, certify, plan
+from psconrl.base.sizes import EXACT_STATES, LAST_RESORT_STATES
 from psconrl.errors import PolicyError, SolverError
 from psconrl.markov.structure import is_weakly_communicating
 from psconrl.planning import planner
@@ -23,9 +24,8 @@ from psconrl.planning.exact.linear import solve_integers
 from psconrl.planning.exact.master import solve_small
 from psconrl.planning.exact.rational_model import RationalModel
 from psconrl.planning.exact.solve import solve_rationals
+from psconrl.planning.proof.shortfall import shortfall
 from psconrl.planning.restriction import Restriction
-from psconrl.planning.shortfall import shortfall
-from psconrl.sizes import EXACT_STATES, LAST_RESORT_STATES
 
 HALF = Fraction(1, 2)
 

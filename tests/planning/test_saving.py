@@ -11,7 +11,7 @@ from exact_families import drawn
 from psconrl import CMDP, Status, certify, check_proof, evaluate, plan
 from psconrl.errors import PolicyError, SolverError
 from psconrl.planning.components.stationary import transient_visits
-from psconrl.planning.proof_files import checked_proof, plain_model, proof_of
+from psconrl.planning.proof.proof_files import checked_proof, plain_model, proof_of
 
 pytestmark = pytest.mark.filterwarnings("error")
 

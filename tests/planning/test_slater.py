@@ -8,12 +8,12 @@ import pytest
 from scipy.optimize import linprog
 
 import psconrl
+from psconrl.answers.pareto import cost_ranges
 from psconrl.errors import ModelError
-from psconrl.learning.baseline import safest_policy
+from psconrl.learning.safe.baseline import safest_policy
 from psconrl.markov.evaluation import evaluate_policy
-from psconrl.planning.analysis.pareto import cost_ranges
-from psconrl.planning.analysis.slater import slater_gap
 from psconrl.planning.scaling import cost_units
+from psconrl.planning.slater import slater_gap
 
 
 def arms(costs, thresholds):

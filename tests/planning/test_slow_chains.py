@@ -6,15 +6,16 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from psconrl import CMDP, Status, certify, evaluate, plan
-from psconrl.kernels import wide_elimination
+from psconrl.kernels.linear import wide_elimination
 from psconrl.markov.anchored_bias import RingingChain, best_level
-from psconrl.markov.direct_solver import DirectSolver, narrow_order
+from psconrl.markov.direct_solver import narrow_order
 from psconrl.markov.elimination_order import NO_ORDER, order_for
-from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
+from psconrl.markov.select_solver import solve_sparse
+from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.planning import planner
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import certificate_of
-from psconrl.planning.corrected_potential import corrected, is_coarse
+from psconrl.planning.proof.certify import certificate_of
+from psconrl.planning.proof.corrected_potential import corrected, is_coarse
 
 SPEEDS = np.array([0.8, 1.0, 1.25])
 
@@ -185,8 +186,8 @@ def test_random_successors_are_not_eliminated_and_lines_are():
 def test_a_reference_at_the_wrong_end_is_replaced():
     n = 5000
     P, logs = birth_death(np.full(n, 0.4), np.full(n, 0.2))
-    solver = DirectSolver(order_for(P.indptr, P.indices, n, np.inf))
-    found = SparseSolver(solver).solve(P, np.arange(n, dtype=float)[None, :])
+    order = order_for(P.indptr, P.indices, n, np.inf)
+    found = SparseSolver(order).solve(P, np.arange(n, dtype=float)[None, :])
     assert found.reference > n - 50
     assert np.isfinite(found.biases).all()
     assert found.gains == pytest.approx([np.exp(logs) @ np.arange(n) / np.exp(logs).sum()], rel=1e-12)

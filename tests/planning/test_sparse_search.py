@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from psconrl import CMDP, Status, evaluate, plan
-from psconrl.kernels.search import GIVE_UP, newton
-from psconrl.kernels.sparse_improvement import look_ahead
+from psconrl.kernels.search.mixture_search import GIVE_UP, newton
+from psconrl.kernels.search.sparse_improvement import look_ahead
 from psconrl.markov.chain import chain_of
 from psconrl.markov.elimination_order import NO_ORDER, order_for
 from psconrl.model.transition import DenseTransition, RestartingTransition, SparseTransition, Transition

@@ -9,7 +9,7 @@ import pytest
 
 import psconrl
 from psconrl import CMDP, Status
-from psconrl.planning.proof_files import plain_model, proof_of
+from psconrl.planning.proof.proof_files import plain_model, proof_of
 
 SOURCE = Path(psconrl.__file__).parent
 SMALL = 1e-5  # smaller literals are tolerances; larger ones may be shares or steps

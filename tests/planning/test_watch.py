@@ -7,13 +7,14 @@ from scipy.sparse import csr_array
 import psconrl
 from models import tandem
 from psconrl.cli import progress as lines
-from psconrl.planning import certification, methods
-from psconrl.planning.analysis import plan_time as estimates
-from psconrl.planning.analysis.plan_time import PlanningEffort, planning_effort
+from psconrl.planning import methods
+from psconrl.planning import plan_time as estimates
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.howard import Howard
+from psconrl.planning.plan_time import PlanningEffort, planning_effort
 from psconrl.planning.progress import Progress
-from psconrl.planning.proof import Status
+from psconrl.planning.proof import candidate_to_plan
+from psconrl.planning.proof.certificate import Status
 
 
 def queue(n=600, limit=5.0, maximise=False):
@@ -201,7 +202,7 @@ def test_progress_that_cannot_be_called():
 
 @pytest.mark.parametrize("where", ["distributions", "certificate"])
 def test_ctrl_c_while_a_plan_is_put_together(monkeypatch, where):
-    places = {"distributions": (solving, "mixed_occupancy"), "certificate": (certification, "evaluate_policy")}
+    places = {"distributions": (solving, "mixed_occupancy"), "certificate": (candidate_to_plan, "evaluate_policy")}
     place, name = places[where]
     work, asked = getattr(place, name), []
 

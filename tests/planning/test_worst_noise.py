@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from psconrl.planning.noise_box import BlockBounds, NoiseBox
-from psconrl.planning.pessimism import largest_means, worst_average
-from psconrl.planning.worst_noise import worst_bias, worst_distributions
+from psconrl.planning.robust.noise_box import BlockBounds, NoiseBox
+from psconrl.planning.robust.pessimism import largest_means, worst_average
+from psconrl.planning.robust.worst_noise import worst_bias, worst_distributions
 
 
 def random_box(rng, blocks):

@@ -9,6 +9,7 @@ import pytest
 
 import psconrl
 from held_out import HELD_OUT
+from psconrl.answers.pareto import cost_ranges
 from psconrl.cli import main
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
@@ -17,7 +18,6 @@ from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.spec import COSTS_SUFFIX, EnvironmentGroup
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.learning.registry import RECIPES, title_of
-from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboard, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure

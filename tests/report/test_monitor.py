@@ -25,7 +25,7 @@ from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import title_of
 from psconrl.learning.runtime.events import EpisodeEvent
-from psconrl.learning.runtime.watchdog import FIRST, Alarm
+from psconrl.learning.watchdog import FIRST, Alarm
 from psconrl.report.monitor import log_file, source
 from psconrl.report.monitor.axis import LEAST_FACTOR, LOG_MARGIN, MARGIN, WORTHWHILE, clipped_range
 from psconrl.report.monitor.log_file import LogFile

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import psconrl
+from psconrl.answers.pareto import cost_ranges
 from psconrl.errors import StoreError
 from psconrl.experiment.charged_prices import range_prices, without_copies
 from psconrl.experiment.environment_record import environment_record, is_complete
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
-from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.headline import headline
 from psconrl.report.page_tables import comparison_table, final_table

@@ -208,9 +208,9 @@ def test_rules_and_maps_with_texts():
         step={"mood": "('calm' if mood == 'high' else 'high') if turn else mood"},
         costs={"loss": "(mood == 'high') == (staff == 'low')"}, minimise="loss",
     )  # fmt: skip
-    assert lamp.plan().rule(1).text == "staff low if mood == calm, else staff full"
-    answer = ward(limits=["late / arrival <= 50%"]).plan(arrival=0.4)
-    found = answer.heat_map("waiting", "mood")
+    assert psconrl.rule(psconrl.plan(lamp), 1).text == "staff low if mood == calm, else staff full"
+    answer = psconrl.plan(ward(limits=["late / arrival <= 50%"]), arrival=0.4)
+    found = psconrl.heat_map(answer, "waiting", "mood")
     chosen, number = found.likeliest_values["staff"], found.likeliest
     assert [None if k < 0 else ["low", "full"][k] for k in number.ravel()] == chosen.ravel().tolist()
     assert set(chosen.ravel().tolist()) - {None}

@@ -18,7 +18,7 @@ import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import FixedPolicy
 from psconrl.errors import AgentError, ConfigError, ModelError
-from psconrl.kernels.play import play
+from psconrl.kernels.play.play_loop import EpisodeInPlay, RunSoFar, play
 from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.random_numbers import BLOCK, UniformStream
 from psconrl.model import fingerprint as fingerprints
@@ -95,34 +95,9 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, emis
     sums, total = np.zeros((m1, S * A)), np.zeros(m1)
     checkpoints = np.array([1, 2, 10, 399, 10_000])
     at, largest, largest_at = np.zeros((5, m1)), np.zeros(m1 - 1), np.zeros((5, m1 - 1))
-    state, played, reached, ended = play(
-        0,
-        0,
-        n,
-        400,
-        policy,
-        caps.ravel(),
-        tables.indptr,
-        tables.successors,
-        tables.cdf,
-        tables.outcomes,
-        tables.emission,
-        tables.ranges,
-        actions_u,
-        model_u,
-        visits,
-        log,
-        sums,
-        total,
-        cmdp.thresholds,
-        largest,
-        0,
-        checkpoints,
-        0,
-        at,
-        largest_at,
-        None,
-    )
+    episode = EpisodeInPlay(0, 0, n, 400, policy, caps.ravel(), actions_u, model_u, visits, log, sums)
+    run = RunSoFar(0, cmdp.thresholds, total, largest, checkpoints, 0, at, largest_at)
+    state, played, reached, ended = play(tables, episode, run, None)
     assert played == len(path)
     assert ended == (len(path) < n)
     assert state == path[-1][2]

@@ -9,10 +9,10 @@ import psconrl
 from psconrl import CMDP
 from psconrl.agents import FixedPolicy, known_baseline
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
-from psconrl.kernels.play import UNIFORM, emit
-from psconrl.learning.posterior.confidence_intervals import highest_means
+from psconrl.kernels.play.play_loop import UNIFORM, emit
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.registry import RECIPES, with_hints
+from psconrl.learning.safe.confidence_intervals import highest_means
 from psconrl.model.simulation_tables import Tables
 
 SCALING = {"triple-qa", "pdnac", "pd-lsvi-ucb", "po-cmdp"}

@@ -10,27 +10,13 @@ SOURCE = Path(__file__).parents[2] / "src" / "psconrl"
 
 # From the bottom up. A package may import itself and lower layers; envs and learning do not import each other.
 LAYERS = (
-    (
-        "arrays",
-        "errors",
-        "extras",
-        "caps",
-        "file_lock",
-        "files",
-        "named_code",
-        "saved_fields",
-        "sizes",
-        "toml_text",
-        "check_proof",
-        "escaping",
-        "_version",
-    ),
+    ("base", "errors", "check_proof", "_version"),
     ("kernels",),
-    ("products",),
     ("model",),
     ("markov",),
     ("planning",),
     ("systems",),
+    ("answers",),
     ("envs", "learning"),
     ("simulation",),
     ("experiment",),
@@ -96,6 +82,26 @@ def test_no_module_imports_a_higher_layer():
     assert [pair for pair in every if not is_allowed(*pair)] == []
 
 
+# Folders of one package that import each other, with the reason.
+MUTUAL = {
+    ("planning.exact", "planning.proof"): "a proof may be checked, and a plan made, in rational arithmetic",
+}
+
+
+def test_folders_of_a_package_import_in_one_direction():
+    pairs = {(folder_of(module), folder_of(other)) for module, found in imports().items() for other in found}
+    siblings = {
+        (a, b) for a, b in pairs if a and b and a < b and a.split(".")[0] == b.split(".")[0] and (b, a) in pairs
+    }
+    assert {(a, b) for a, b in siblings if not b.startswith(f"{a}.")} == set(MUTUAL)
+
+
+def folder_of(module):
+    """The folder of a module within a package, such as ``planning.mixture``; empty for a module of the package itself."""
+    parts = MODULES[module].relative_to(SOURCE).parts[:-1]
+    return ".".join(parts) if len(parts) > 1 else ""
+
+
 def test_there_are_no_import_cycles():
     done, open_ = set(), []
 
@@ -128,10 +134,12 @@ FORM = re.compile(
 MAY_ASK = {
     "psconrl.model.transition": "implements both forms",
     "psconrl.model.matrices": "operations on both forms",
+    "psconrl.model.matrix_product": "products of both forms",
     "psconrl.model.cmdp": "says in which form the user gave the model",
     "psconrl.model.validation": "checks a matrix of the user",
     "psconrl.model.io": "writes the form in which the model was given",
-    "psconrl.planning.analysis.inspection": "reports the form to the user",
+    "psconrl.markov.select_solver": "chooses the solver by the form",
+    "psconrl.answers.inspection": "reports the form to the user",
     "psconrl.learning.part": "shows and compares the options of a part",
     "psconrl.learning.posterior.given_weights": "reads weights of the user",
     "psconrl.learning.runtime.persistence": "writes options to files",
@@ -140,7 +148,7 @@ MAY_ASK = {
 
 def test_solvers_do_not_ask_whether_transitions_are_dense():
     """Only modules that read, write or show a matrix, and the implementations, may depend on its form."""
-    packages = ("model", "markov", "planning", "learning", "simulation")
+    packages = ("model", "markov", "planning", "answers", "learning", "simulation")
     asking = {module for module, path in MODULES.items() if package_of(module) in packages and asks(path)}
     assert asking == set(MAY_ASK)
 
@@ -172,11 +180,11 @@ def test_modules_are_short():
 
 def test_names_of_classes_and_functions_are_not_used_twice():
     """Kernels are named after the mathematics; they are imported as members of their modules."""
-    found = defaultdict(list)
+    found = defaultdict(set)  # overloads have one name
     for module, tree in trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-                found[node.name].append(module)
+                found[node.name].add(module)
     assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}
 
 
@@ -188,7 +196,7 @@ def test_numbers_of_the_same_name_are_the_same():
                 for name, number in assigned(node):
                     found[name].setdefault(number, []).append(module)
     assert {name: where for name, where in found.items() if len(where) > 1} == {}
-    assert found["MULTIGRID_STATES"] == {"5000": ["psconrl.sizes"]}
+    assert found["MULTIGRID_STATES"] == {"5000": ["psconrl.base.sizes"]}
 
 
 def trees():
@@ -206,13 +214,21 @@ def assigned(node):
                 yield name.id, ast.unparse(value)
 
 
-def test_the_map_of_the_package_names_files_that_exist():
-    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().partition("| where is |")[2]
-    rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line]
-    assert len(rows) > 10
-    for row in rows:
-        folder = ""
-        for name in re.findall(r"`([\w/]+(?:\.py|/))`", row.rpartition(" | ")[2]):
-            folder = name.rpartition("/")[0] or folder
-            place = SOURCE / (name if "/" in name else Path(folder, name))
-            assert place.exists(), f"CONTRIBUTING.md names {name}"
+def test_the_map_names_every_file_once():
+    """Only packages whose ``__init__`` says what they hold, and nothing else, need no row of their own."""
+    text = (
+        (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().partition("## Where to find what")[2].partition("\n## ")[0]
+    )
+    named = [path for section in text.split("\n### ")[1:] for path in files_of_section(section)]
+    assert sorted(named) == sorted({*named}), "a file is named twice"
+    silent = {path for path in MODULES.values() if path.name == "__init__.py" and len(tree_of(path).body) < 2}
+    assert {*named} == {*MODULES.values()} - silent
+
+
+def files_of_section(section):
+    """The files in the last column of a table, below the package in its heading."""
+    heading, *lines = section.splitlines()
+    package = heading.rpartition(": ")[2].strip("`/")
+    rows = [line.strip("| ").rpartition(" | ")[2] for line in lines if line.startswith("| ")]
+    folder = SOURCE if package == "psconrl" else SOURCE / package
+    return [folder / name for row in rows for name in re.findall(r"`([\w/]+\.py)`", row)]

@@ -23,7 +23,7 @@ from psconrl.check_proof.__main__ import check_files
 from psconrl.check_proof.exact import Vector, read_vector
 from psconrl.errors import PolicyError
 from psconrl.planning.exact.proof_records import vector_record
-from psconrl.planning.proof_files import plain_model, proof_of
+from psconrl.planning.proof.proof_files import plain_model, proof_of
 
 FOLDER = Path(check_proof.__file__).parent
 

@@ -91,7 +91,7 @@ def test_the_sdist_can_be_built_tested_and_read(tmp_path):
         "docs/index.md",
         "tools/compiler.py",
     }
-    wanted |= {"CITATION.cff", "src/psconrl/kernels/elimination.pxd", "src/psconrl/kernels/_cpu.c"}
+    wanted |= {"CITATION.cff", "src/psconrl/kernels/linear/elimination.pxd", "src/psconrl/kernels/_cpu.c"}
     assert wanted <= held
     assert not [name for name in held if "__pycache__" in name or name.endswith((".so", ".pyd"))]
 

@@ -28,15 +28,15 @@ import pytest
 
 import psconrl
 from psconrl.cli import main
-from psconrl.experiment.own_metrics import RecordedRun
 from psconrl.experiment.true_constants import SPAN_CONSTANTS, true_constants
-from psconrl.learning.baseline import known_baseline
-from psconrl.learning.foreign import ARGUMENTS
+from psconrl.experiment.user_metrics import RecordedRun
 from psconrl.learning.part import Part, argument_names
 from psconrl.learning.registry import RECIPES, with_hints
 from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.events import EpisodeEvent
+from psconrl.learning.safe.baseline import known_baseline
 from psconrl.learning.sampler import trusted
+from psconrl.learning.user_agents import ARGUMENTS
 
 pytestmark = pytest.mark.docs
 

@@ -13,9 +13,9 @@ import pytest
 
 import psconrl
 from psconrl import CMDP, CSVLog, PSConRL, save
+from psconrl.base.escaping import FORMULA, LATEX, MOST_QUOTED, csv_cell, latex_text, markdown_text, printable, quoted
 from psconrl.cli import main
 from psconrl.errors import MOST_MESSAGE, ConfigError, InfeasibleError, StoreError, unknown_name
-from psconrl.escaping import FORMULA, LATEX, MOST_QUOTED, csv_cell, latex_text, markdown_text, printable, quoted
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from psconrl.base.extras import has_matplotlib, need_matplotlib
 from psconrl.errors import ConfigError
-from psconrl.extras import has_matplotlib, need_matplotlib
 
 HIDDEN = "import sys; sys.modules['matplotlib'] = None; "  # as if it were not installed
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import psconrl
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
-from psconrl.files import write_atomically
 from sweeps import AtOnce
 
 SLOW = """
 import sys, time
 from pathlib import Path
 from psconrl.errors import ConfigError
-from psconrl.files import write_atomically
+from psconrl.base.files import write_atomically
 
 def write(f):
     f.write(b"half")

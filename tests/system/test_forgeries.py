@@ -11,7 +11,7 @@ from psconrl import CMDP, check_proof, plan
 from psconrl.check_proof import checker, exact
 from psconrl.check_proof.plain_model import Scale, rounded_down, rounded_up
 from psconrl.planning.exact.rational_model import RationalModel
-from psconrl.planning.proof_files import _policy, plain_model, proof_of
+from psconrl.planning.proof.proof_files import _policy, plain_model, proof_of
 
 TRIES = 40
 

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, load, save, simulate
-from psconrl import caps as limits
 from psconrl.agents import CUCRL, Dirichlet
+from psconrl.base import caps as limits
 from psconrl.errors import AgentError, ConfigError, ModelError, PsconrlError
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.simulation.trace import checkpoint_rounds

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from psconrl import CMDP, Status, plan, regret
-from psconrl.kernels.certificates import deviations
+from psconrl.kernels.search.certificates import deviations
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.markov.chain import DenseChain
 from psconrl.markov.evaluation import evaluate
 from psconrl.markov.gain_bias import solve_dense
 from psconrl.markov.hitting_times import diameter, hitting_times
-from psconrl.planning.certificate import Dual, certificate_of, lower_bound
-from psconrl.planning.certificate_units import CAPS
-from psconrl.planning.lp import solve_lp
+from psconrl.planning.linear_programs.lp import solve_lp
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 from psconrl.planning.optimism.horizon import solve_horizon
 from psconrl.planning.problem import Problem
+from psconrl.planning.proof.certificate_units import CAPS
+from psconrl.planning.proof.certify import Dual, certificate_of, lower_bound
 from psconrl.planning.scaling import Scaling
 from psconrl.simulation.regret import largest_excess, paper_regret
 from psconrl.simulation.trace import EpisodeLog, PolicyLog, Trace

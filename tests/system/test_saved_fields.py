@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from psconrl.errors import AgentError, ModelError
-from psconrl.saved_fields import (
+from psconrl.base.saved_fields import (
     FieldError,
     distributions,
     flag,
@@ -23,6 +22,7 @@ from psconrl.saved_fields import (
     table_of,
     text,
 )
+from psconrl.errors import AgentError, ModelError
 
 ACCEPTED = [
     (integer(0, 3), 0), (integer(0, 3), 3), (integer(), np.int64(7)), (integer(0, 2**128), 2**128),

@@ -19,7 +19,7 @@ from psconrl.check_proof import exact
 from psconrl.check_proof.__main__ import check_files
 from psconrl.check_proof.model_files import read_model
 from psconrl.model.fingerprint import fingerprint
-from psconrl.planning.proof_files import plain_model
+from psconrl.planning.proof.proof_files import plain_model
 
 P = [[[0.5, 0.5], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]]
 COST = [[0.0, 1.0], [2.0, 0.5]]

@@ -320,27 +320,27 @@ def use(tree, seed, folder):
     known = {name: prior.mean() if prior.name == "weights" else 0.4 for name, prior in system.source.unknown().items()}
     what = draw.randrange(7)
     if what == 0:
-        answer = system.plan(**known)
+        answer = psconrl.plan(system, **known)
         print(answer)
         if answer.feasible:
-            answer.explain(system.states.label(int(system._explored.states[0])))
+            psconrl.explain(answer, system.states.label(int(system.dynamics.explored.states[0])))
     elif what == 1:
         system.save(folder / "it.toml")
         System.load(folder / "it.toml").model(**known)
     elif what == 2:
-        system.with_limits([bad(draw)] if draw.random() < 0.5 else {"service": bad(draw)}).plan(**known)
+        psconrl.plan(system.with_limits([bad(draw)] if draw.random() < 0.5 else {"service": bad(draw)}), **known)
     elif what == 3:
-        system.plan(**{name: bad(draw) for name in known or {"demand": 1}})
+        psconrl.plan(system, **{name: bad(draw) for name in known or {"demand": 1}})
     elif what == 4:
         system.with_noise(**{draw.choice(["demand", "rain", "comes", "fog, ice", "fog,ice", "fog"]): bad(draw)}).model(
             **known
         )
     elif what == 5:
-        agent = psconrl.PSConRL.of(system.linear(), seed=1)
+        agent = psconrl.PSConRL.of(psconrl.linear(system), seed=1)
         agent.act(system.start)
     else:
         limit = draw.choice(["service", "lost", "shelf", bad(draw)])
-        system.with_noise(**known).pareto(limit, draw.choice([[0.5, 1.0], bad(draw)]), points=2)
+        psconrl.pareto(system.with_noise(**known), limit, draw.choice([[0.5, 1.0], bad(draw)]), points=2)
 
 
 class Live:

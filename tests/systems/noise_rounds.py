@@ -3,7 +3,7 @@
 import numpy as np
 
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 
 
 def simulated(system, truth, rounds, seed, report=(), counts=None):

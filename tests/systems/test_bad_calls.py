@@ -43,8 +43,8 @@ def one_line(call):
 
 
 def test_the_descriptions_without_mistakes_are_good():
-    assert System(**built(arguments_of_a_shop())).plan().feasible
-    assert System(**built(arguments_of_a_clinic())).plan(comes=0.4).feasible
+    assert psconrl.plan(System(**built(arguments_of_a_shop()))).feasible
+    assert psconrl.plan(System(**built(arguments_of_a_clinic())), comes=0.4).feasible
     Live()
 
 
@@ -59,7 +59,7 @@ def test_generated_descriptions(part, tmp_path, capsys):
 def test_generated_files():
     def read(seed):
         system = System.from_dict(bad_file(seed))
-        system.plan(**dict.fromkeys(system.source.unknown(), 0.4))
+        psconrl.plan(system, **dict.fromkeys(system.source.unknown(), 0.4))
 
     refused = sum(one_line(lambda seed=seed: read(seed)) for seed in range(CALLS // 2))
     assert refused > CALLS // 2 * 0.8
@@ -111,7 +111,7 @@ def test_a_binomial_noise_with_a_function_that_takes_no_arrays():
         (lambda: shop(limits=["shelf == 'a' <= 3"]), "a limit must be a text such as"),
         (lambda: shop(costs={"holding": "shelf == 'a'", "lost": "demand"}).model(),
          "'a' is text and shelf is a number, which cannot be compared"),
-        (lambda: shop(minimise="'a'").plan(), "'a' must be a number; got 'a'"),
+        (lambda: psconrl.plan(shop(minimise="'a'")), "'a' must be a number; got 'a'"),
         (lambda: shop(minimise="cvar99_9999999999999999999(lost)"), "be at most 99.999999"),
         (lambda: shop(limits=["p99_9999999999999999999(lost) <= 3"]), "must lie between 0 and 100"),
         (lambda: shop(minimise=" + ".join(["holding"] * 900)), "has more than 100 terms or nesting levels"),
@@ -121,8 +121,8 @@ def test_a_binomial_noise_with_a_function_that_takes_no_arrays():
         (lambda: shop(noise={"demand": Poisson(10**400, most=3)}), ""),
         (lambda: shop(start={"shelf": None}), "start: 'shelf' has the values 0, 1, 2, 3; got None"),
         (lambda: shop(cost_names=3), "cost_names must be a table"),
-        (lambda: shop().pareto(["lost"], [1.0]), "unknown limit"),
-        (lambda: shop().pareto("lost", ["a"]), "numbers must be an array of numbers"),
+        (lambda: psconrl.pareto(shop(), ["lost"], [1.0]), "constraint must be a name or an index"),
+        (lambda: psconrl.pareto(shop(), "lost", ["a"]), "thresholds must be an array of numbers"),
         (lambda: shop(step=lambda **given: {"shelf": 10**30}).model(), "step must return shelf as a number; at shelf"),
         (lambda: shop(step={"shelf": lambda **given: {"shelf": 1}}).model(),
          "the step of 'shelf' must return a number or a text"),
@@ -139,7 +139,7 @@ def test_a_thousand_noises_are_planned_and_refused_in_one_line_for_learning():
     noise = {f"w{k}": Bernoulli(0.5) for k in range(1000)}
     costs = {f"c{k}": " + ".join(f"w{j}" for j in range(k, k + 50)) for k in range(0, 1000, 50)}
     system = System(state={"x": 2}, action={"a": 2}, noise=noise, step={}, costs=costs, minimise="c0")
-    assert system.plan().value == pytest.approx(25.0)
+    assert psconrl.plan(system).value == pytest.approx(25.0)
     with pytest.raises(ModelError, match="joint outcomes"):
         psconrl.PSConRL.of(system)
 
@@ -171,9 +171,9 @@ def test_an_event_does_not_turn_numbers_into_texts(step, said):
     clinic = arguments_of_a_clinic()
     clinic["events"]["goes"][1]["step"] = {"shelf": step}
     if not said:
-        System(**built(clinic)).plan(comes=0.4).required()
+        psconrl.plan(System(**built(clinic)), comes=0.4).required()
         return
-    assert one_line(lambda: System(**built(clinic)).plan(comes=0.4))
+    assert one_line(lambda: psconrl.plan(System(**built(clinic)), comes=0.4))
 
 
 @pytest.mark.parametrize("cost", [10**30, 10**400, -(10**400), 1e200])

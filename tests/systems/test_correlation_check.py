@@ -11,11 +11,11 @@ import pytest
 
 import psconrl
 from psconrl.errors import AdviceWarning, StructureWarning
-from psconrl.learning.posterior.correlation_check import CorrelationCheck, log_evidence
+from psconrl.learning.posterior.checks.correlation_check import CorrelationCheck, log_evidence
+from psconrl.learning.posterior.checks.distribution_check import FALSE_ALARMS
+from psconrl.learning.posterior.checks.structure_advice import correlation_text
+from psconrl.learning.posterior.checks.structure_check import StructureCheck
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.distribution_check import FALSE_ALARMS
-from psconrl.learning.posterior.structure_advice import correlation_text
-from psconrl.learning.posterior.structure_check import StructureCheck
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Binomial, Poisson

@@ -9,17 +9,17 @@ import pytest
 
 import psconrl
 from psconrl.errors import StructureWarning
-from psconrl.learning.posterior.cost_check import CostCheck
+from psconrl.learning.posterior.checks.cost_check import CostCheck
+from psconrl.learning.posterior.checks.dependence import changes, log_sum_exp, of_parts
+from psconrl.learning.posterior.checks.dependence_check import DependenceCheck
+from psconrl.learning.posterior.checks.distribution_check import FALSE_ALARMS
+from psconrl.learning.posterior.checks.joint_check import JointCheck
+from psconrl.learning.posterior.checks.structure_advice import dependence_text, hidden_correlation_text
+from psconrl.learning.posterior.checks.structure_check import DISTRIBUTION, StructureCheck
+from psconrl.learning.posterior.checks.variables import TIME, VALUE, varying_variables
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.dependence import changes, log_sum_exp, of_parts
-from psconrl.learning.posterior.dependence_check import DependenceCheck
-from psconrl.learning.posterior.distribution_check import FALSE_ALARMS
-from psconrl.learning.posterior.joint_check import JointCheck
 from psconrl.learning.posterior.noise_families import FreeFamily, family_of, tilted_family
 from psconrl.learning.posterior.noise_sightings import NoiseSightings, SightedRow
-from psconrl.learning.posterior.structure_advice import dependence_text, hidden_correlation_text
-from psconrl.learning.posterior.structure_check import DISTRIBUTION, StructureCheck
-from psconrl.learning.posterior.variables import TIME, VALUE, varying_variables
 from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson, noise_from_dict
 from psconrl.systems.priors import Beta, Gamma

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import psconrl
 from psconrl.errors import ConfigError, ModelError
 from psconrl.systems import Bernoulli, Binomial, Categorical, Event, Geometric, Poisson, System, enumeration
 from psconrl.systems.expressions import Expression
-from psconrl.systems.measures import Measures
 from psconrl.systems.quantities import ONE
 
 SEEDS = range(12)
@@ -144,7 +144,7 @@ def enumerated(monkeypatch, way):
 def agrees(system, expected):
     """Compare a system, entry by entry, with what a loop found."""
     numbers = {state: system.state_number(dict(zip(("x", "y", "look"), state, strict=True))) for state in expected}
-    model, measures = system.model(), Measures(system)
+    model, measures = system.model(), system.expectations
     assert model.n_states == len(expected)
     found = measures.weighted(Expression("c"), ONE)
     for state, by_action in expected.items():
@@ -283,12 +283,12 @@ def test_long_work_is_reported(monkeypatch):
     monkeypatch.setattr("psconrl.systems.reports.BETWEEN_SECONDS", 0.0)
     lines = []
     system = build(1)
-    system.pareto("d + 2 * e", [60, 80], progress=lines.append)
+    psconrl.pareto(system, "d + 2 * e", [60, 80], progress=lines.append)
     assert any("pairs" in line for line in lines)
     points = ["point 1 of 2", "point 2 of 2"]
     assert [line for line in lines if line in points] == points
     with pytest.raises(ConfigError, match="progress must be a function, such as print; got 3"):
-        system.plan(progress=3)
+        psconrl.plan(system, progress=3)
 
 
 def test_limits_and_objectives_share_what_was_built(monkeypatch):

@@ -11,7 +11,7 @@ import psconrl
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.estimates import PRECISION, _are_precise
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.runtime.logs import CSVLog, TensorBoardLog
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import log_contents

@@ -10,9 +10,8 @@ from scipy.optimize import minimize
 
 import psconrl
 from psconrl.errors import AdviceWarning, AgentError, StructureWarning
-from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.dependence_check import DependenceCheck
-from psconrl.learning.posterior.fluctuation_check import (
+from psconrl.learning.posterior.checks.dependence_check import DependenceCheck
+from psconrl.learning.posterior.checks.fluctuation_check import (
     DISPERSION,
     DRAWN_AGAIN,
     FITS,
@@ -23,11 +22,12 @@ from psconrl.learning.posterior.fluctuation_check import (
     FluctuationCheck,
     _interactions,
 )
-from psconrl.learning.posterior.joint_check import JointCheck
-from psconrl.learning.posterior.result_likelihood import ResultLikelihood
-from psconrl.learning.posterior.round_results import CELLS, TRANSITION, RoundResults
-from psconrl.learning.posterior.structure_check import CONSIDERED, OF_FITS, StructureCheck
-from psconrl.learning.posterior.variables import TIME, varying_variables
+from psconrl.learning.posterior.checks.joint_check import JointCheck
+from psconrl.learning.posterior.checks.result_likelihood import ResultLikelihood
+from psconrl.learning.posterior.checks.round_results import CELLS, TRANSITION, RoundResults
+from psconrl.learning.posterior.checks.structure_check import CONSIDERED, OF_FITS, StructureCheck
+from psconrl.learning.posterior.checks.variables import TIME, varying_variables
+from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Poisson
 from psconrl.systems.priors import Beta, Gamma

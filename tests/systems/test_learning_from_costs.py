@@ -8,8 +8,8 @@ from scipy.stats import gamma, poisson
 
 import psconrl
 from psconrl.errors import AdviceWarning, AgentError, StructureWarning
-from psconrl.learning.baseline import known_baseline
 from psconrl.learning.posterior.noise_sightings import NoiseSightings
+from psconrl.learning.safe.baseline import known_baseline
 from psconrl.model.simulation_tables import Tables
 from psconrl.simulation.realised_costs import realised
 from psconrl.systems.events import Event

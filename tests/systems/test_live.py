@@ -275,5 +275,5 @@ def test_thresholds_that_are_given_by_name_are_those_of_the_limits_of_that_name(
     given = {"P(shelf == 0)": 0.4, "sold": 0.2}
     assert psconrl.PSConRL.of(system, thresholds=given, seed=1).thresholds.tolist() == [-0.2, 0.4]
     assert psconrl.PSConRL.of(system, thresholds={"sold": 0.3}, seed=1).thresholds.tolist() == [-0.3, 0.5]
-    with pytest.raises(AgentError, match="unknown constraint 'bought'"):
+    with pytest.raises(AgentError, match="unknown constrained cost 'bought'"):
         psconrl.PSConRL.of(system, thresholds={"bought": 0.3, "sold": 0.3}, seed=1)

@@ -9,13 +9,13 @@ from scipy.stats import beta, gamma
 import psconrl
 from noise_rounds import simulated
 from psconrl.errors import StructureWarning
+from psconrl.learning.posterior.checks.correlation_check import CorrelationCheck
+from psconrl.learning.posterior.checks.structure_check import StructureCheck
 from psconrl.learning.posterior.collapsed_moves import log_prior
-from psconrl.learning.posterior.correlation_check import CorrelationCheck
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.noise_families import FreeFamily, GridFamily, family_of
 from psconrl.learning.posterior.noise_views import NoiseViews, reported_variables
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
-from psconrl.learning.posterior.structure_check import StructureCheck
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise import Bernoulli, Binomial, Poisson
 from psconrl.systems.priors import Beta, Gamma

@@ -6,6 +6,7 @@ from math import comb, exp, factorial, floor
 import numpy as np
 import pytest
 
+import psconrl
 from psconrl.errors import ModelError
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
@@ -183,10 +184,10 @@ def test_noises_that_depend_on_nothing_of_the_pair_have_one_case():
 def test_wrong_noise_is_named(noise, said):
     def plan():
         used = " + ".join(v for name in noise for v in dict.fromkeys(name.split(", ")))
-        System(
+        psconrl.plan(System(
             state={"x": range(3)}, action={"fast": [0, 1]}, noise=noise, step={"x": f"min({used}, 2)"},
             costs={"late": "x"}, minimise="late",
-        ).plan()  # fmt: skip
+        ))  # fmt: skip
 
     with pytest.raises(ModelError, match=said) as error:
         plan()
@@ -216,8 +217,10 @@ def test_a_joint_table_is_known_or_learned_by_its_name():
         noise={"n,sky": Joint([(0, "dry"), (1, "dry"), (1, "wet")], prior=1)}, step={"x": "n * (1 + (sky == 'wet'))"},
     )  # fmt: skip
     assert list(system.source.unknown()) == ["n, sky"]
-    assert system.plan(**{"n, sky": [0.2, 0.5, 0.3]}).value == pytest.approx(0.5 + 2 * 0.3)
-    assert system.plan(**{"n,sky": ["0.2 if fast else 0.7", 0.3, "0.5 if fast else 0"]}).value == pytest.approx(0.3)
+    assert psconrl.plan(system, **{"n, sky": [0.2, 0.5, 0.3]}).value == pytest.approx(0.5 + 2 * 0.3)
+    assert psconrl.plan(
+        system, **{"n,sky": ["0.2 if fast else 0.7", 0.3, "0.5 if fast else 0"]}
+    ).value == pytest.approx(0.3)
     assert repr(system) == "System(x; fast; unknown: n, sky)"
 
 
@@ -235,6 +238,6 @@ def test_a_function_may_depend_on_noise_by_name():
 
 
 def test_noise_is_used_if_another_one_uses_it():
-    assert chain().plan().feasible
+    assert psconrl.plan(chain()).feasible
     with pytest.raises(ModelError, match="the noise 'spare' is never used"):
         chain(spare=Bernoulli(Beta()))

@@ -10,7 +10,7 @@ import psconrl
 from noise_rounds import simulated
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.collapsed_moves import CollapsedMoves
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise import Bernoulli, Binomial, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma, Weights

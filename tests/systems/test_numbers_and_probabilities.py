@@ -30,30 +30,30 @@ def shelf(p=0.5):
 
 
 def test_probabilities_of_a_plan_have_a_closed_form():
-    assert pump().plan().probabilities({"ready": 0}) == [
+    assert psconrl.plan(pump()).probabilities({"ready": 0}) == [
         (pytest.approx(0.75), {"run": 0}),
         (pytest.approx(0.25), {"run": 1}),
     ]
-    assert pump(1.0).plan().probabilities({"ready": 0}) == [(1.0, {"run": 1})]
+    assert psconrl.plan(pump(1.0)).probabilities({"ready": 0}) == [(1.0, {"run": 1})]
 
 
 def test_probabilities_are_those_with_which_actions_are_drawn():
     """10,000 draws: a share off by more than .02 has a probability below 1e-4."""
-    answer, rng = pump().plan(), np.random.default_rng(0)
+    answer, rng = psconrl.plan(pump()), np.random.default_rng(0)
     drawn = np.mean([answer.act({"ready": 0}, rng)["run"] for _ in range(10_000)])
     assert drawn == pytest.approx(answer.probabilities({"ready": 0})[1][0], abs=0.02)
 
 
 def test_probabilities_of_a_rule_and_errors():
-    answer = shelf().plan()
-    rule = answer.rule(depth=1)
+    answer = psconrl.plan(shelf())
+    rule = psconrl.rule(answer, depth=1)
     for number in range(len(answer.plan.policy)):
         values = answer.asked.state_values(number)
         given = {tuple(action.values()): p for p, action in answer.probabilities(values, rule)}
         row = rule.policy[number]
         assert given == {tuple(answer.asked.action_values(int(a)).values()): row[a] for a in np.flatnonzero(row)}
     with pytest.raises(InfeasibleError):
-        shelf().with_limits(["P(shelf == 0) <= -1"]).plan().probabilities({"shelf": 1, "kind": "a"})
+        psconrl.plan(shelf().with_limits(["P(shelf == 0) <= -1"])).probabilities({"shelf": 1, "kind": "a"})
     with pytest.raises(ModelError, match="never reached"):
         answer.probabilities({"shelf": 4, "kind": "a"})
 

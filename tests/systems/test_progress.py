@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import psconrl
 from psconrl.agents import PSConRL, SafeStart
 from psconrl.cli import progress as cli_progress
 from psconrl.errors import ConfigError
@@ -37,24 +38,24 @@ def matching(pattern, lines):
 
 def test_every_point_of_a_trade_off_and_the_search_for_it():
     lines, system = [], queue()
-    system.pareto("waiting", points=3, progress=lines.append)
+    psconrl.pareto(system, "waiting", points=3, progress=lines.append)
     stages = [f"range of waiting, {k} of 2" for k in (1, 2)] + [f"point {k} of 3" for k in (1, 2, 3)]
     assert [line for line in lines if line in stages] == stages
     for stage in stages[1:]:
         assert matching(f"{stage}: {SEARCH}", lines)
     lines.clear()
-    system.pareto("waiting", [3.0])
-    system.plan()
+    psconrl.pareto(system, "waiting", [3.0])
+    psconrl.plan(system)
     assert not lines
 
 
 def test_plans_for_ratios_levels_and_infeasible_limits_are_reported():
     lines = []
-    queue(minimise="power / waiting", limits=["waiting >= 1"]).plan(progress=lines.append)
+    psconrl.plan(queue(minimise="power / waiting", limits=["waiting >= 1"]), progress=lines.append)
     assert matching(SEARCH, lines)
     assert matching(r"\d plans for levels and ratios", lines)
     lines.clear()
-    found = queue(limits=["waiting <= 0.01"]).plan(progress=lines.append)
+    found = psconrl.plan(queue(limits=["waiting <= 0.01"]), progress=lines.append)
     assert not found.feasible
     why = "the limits cannot be kept; finding out why"
     assert why in lines
@@ -91,7 +92,9 @@ def test_an_interrupt_ends_longer_work_but_stops_a_single_plan():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        queue().pareto("waiting", [3.0, 4.0], progress=lambda line: interrupt(line) if "policies" in line else None)
+        psconrl.pareto(
+            queue(), "waiting", [3.0, 4.0], progress=lambda line: interrupt(line) if "policies" in line else None
+        )
     watch = Watch(print, False)
     watch.interrupted()
     assert watch.stopped

@@ -8,9 +8,9 @@ import pytest
 
 import psconrl
 from psconrl.errors import AgentError, StructureWarning
+from psconrl.learning.posterior.checks.distribution_check import FALSE_ALARMS, DistributionCheck
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.distribution_check import FALSE_ALARMS, DistributionCheck
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import log_contents
 from psconrl.systems.events import Event

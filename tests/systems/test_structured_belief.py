@@ -8,7 +8,7 @@ import pytest
 import psconrl
 from psconrl.envs.registry import load_system
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Categorical
 from psconrl.systems.priors import Beta, Gamma

@@ -26,7 +26,7 @@ def test_all_counts_are_possible_whatever_the_prior(prior):
     system = shop(Poisson(prior, most=10))
     assert system.structure.n_states == 11
     assert system.structure.randomness.possible().all()
-    assert system.plan(demand=2.0).feasible
+    assert psconrl.plan(system, demand=2.0).feasible
 
 
 def test_a_vague_prior_learns_from_real_data():
@@ -87,4 +87,4 @@ def test_the_largest_n_need_not_be_reached(p):
     model = system.model(**known)
     assert model.n_states == 3
     np.testing.assert_array_equal(model.transition.toarray(), small.model(**known).transition.toarray())
-    assert system.plan(**known).value == small.plan(**known).value
+    assert psconrl.plan(system, **known).value == psconrl.plan(small, **known).value

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import psconrl
+
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from ten_trades import lines_of
 from trades import TRADES, distributions, learning, own_model
@@ -35,7 +37,7 @@ def test_a_plan_agrees_for_other_parameters(name, seed):
     trade = TRADES[name]
     numbers = truth(trade, np.random.default_rng([seed, 7]))
     if np.isnan(own_model.best(trade, own_model.enumerated(trade, numbers))):
-        plan = trade.describe().plan(**{unknown: numbers[unknown] for unknown in trade.priors})
+        plan = psconrl.plan(trade.describe(), **{unknown: numbers[unknown] for unknown in trade.priors})
         assert not plan.feasible
     else:
         assert agreement(trade, numbers).difference <= ROUNDING

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import click
 
 from psconrl._version import __version__
+from psconrl.base.escaping import printable
+from psconrl.base.named_code import LOG as CODE_THAT_RUNS
 from psconrl.errors import InfeasibleError, PsconrlError, unknown_name
-from psconrl.escaping import printable
-from psconrl.named_code import LOG as CODE_THAT_RUNS
 
 INTERRUPTED = 130
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from psconrl.base.escaping import quoted
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, workers_option
 from psconrl.cli.leaderboard import show_boards
 from psconrl.cli.options import output_path, words
 from psconrl.cli.render import console, show_table
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.board_protocol import Entry, Plays, board_groups, board_plays, find_entry, tuning_plays
 from psconrl.experiment.sent_code import placed
 from psconrl.experiment.store import Store

@@ -2,7 +2,7 @@
 
 import click
 
-from psconrl.escaping import printable
+from psconrl.base.escaping import printable
 from psconrl.experiment.citations import agents_cited, citations
 
 

@@ -9,12 +9,12 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from psconrl.base.escaping import quoted
 from psconrl.cli import INTERRUPTED
 from psconrl.cli.render import console
 from psconrl.cli.signals import end_politely
 from psconrl.cli.unfinished import print_unfinished
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.executors import MOST_WORKERS
 from psconrl.experiment.job import Job
 from psconrl.experiment.runner import SweepOutcome, run_sweep

@@ -6,6 +6,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from psconrl.answers.answer import Answer
+from psconrl.answers.infeasible import ranges_of
 from psconrl.cli.options import (
     GivenModel,
     json_option,
@@ -25,8 +27,6 @@ from psconrl.cli.render import (
 from psconrl.cli.stated import ranges_table
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file, read_everything
-from psconrl.systems.answer import Answer
-from psconrl.systems.infeasible import ranges_of
 
 RANGES_STATES = 20_000  # states up to which ranges of all rewards and labels of a model without a goal are computed
 OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a model without a goal does not have

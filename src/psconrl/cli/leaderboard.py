@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from psconrl.base.files import write_atomically
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents, write_page
 from psconrl.cli.render import console, show_table
 from psconrl.errors import ConfigError
@@ -13,7 +14,6 @@ from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
-from psconrl.files import write_atomically
 
 if TYPE_CHECKING:
     from psconrl.report.leaderboard import Board

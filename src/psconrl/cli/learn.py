@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from psconrl.caps import MOST_ROUNDS
+from psconrl.base.caps import MOST_ROUNDS
 from psconrl.cli import INTERRUPTED
 from psconrl.cli.autosave import AUTOSAVE_SECONDS
 from psconrl.cli.learn_progress import learn_with_progress
@@ -22,7 +22,7 @@ from psconrl.cli.signals import end_politely
 from psconrl.experiment.job import model_of
 from psconrl.learning.advice import advice, hindsight
 from psconrl.learning.runtime.constraint_names import ConstraintNames
-from psconrl.learning.runtime.watchdog import Watchdog
+from psconrl.learning.watchdog import Watchdog
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.planning.plan import Plan

@@ -11,7 +11,7 @@ from rich.table import Column
 from psconrl.cli.autosave import Autosave
 from psconrl.cli.render import console
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.regret import signed_regret, targets
 from psconrl.simulation.run import Run

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from psconrl.cli.render import number
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 from psconrl.simulation.regret import regret
 from psconrl.simulation.trace import Trace
 

@@ -8,13 +8,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from psconrl.base.escaping import quoted
+from psconrl.base.sizes import EVALUATED_STATES
 from psconrl.cli.options import output_path, pairs, picture_path, words
 from psconrl.cli.progress import prepare_with_progress
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_structure
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, model_of
 from psconrl.experiment.prior_knowledge import SAID_BY, Knowledge
 from psconrl.learning.recipe import RESERVED
@@ -25,7 +26,6 @@ from psconrl.model.cmdp import CMDP
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.run import Run
-from psconrl.sizes import EVALUATED_STATES
 from psconrl.systems.system import System
 
 USUAL_ROUNDS = 20_000  # horizon of an environment without one of its own

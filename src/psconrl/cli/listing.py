@@ -6,14 +6,14 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from psconrl.base.named_code import AGENTS, from_package, installed
+from psconrl.base.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.cli.render import console
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_environment
 from psconrl.errors import PsconrlError
 from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.cmdp import CMDP
-from psconrl.named_code import AGENTS, from_package, installed
-from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.systems.system import System
 
 

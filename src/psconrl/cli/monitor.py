@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from psconrl.base.escaping import printable, quoted
 from psconrl.cli.signals import end_politely
 from psconrl.errors import ConfigError
-from psconrl.escaping import printable, quoted
 from psconrl.report.monitor.page import write_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source

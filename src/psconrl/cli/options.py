@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from psconrl.base.escaping import quoted
+from psconrl.base.extras import need_matplotlib
 from psconrl.cli.progress import build_with_progress
 from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file
 from psconrl.systems.system import System

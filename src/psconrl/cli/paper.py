@@ -9,14 +9,14 @@ from typing import Any
 import click
 from rich.text import Text
 
+from psconrl.base.escaping import quoted
+from psconrl.base.extras import need_matplotlib
+from psconrl.base.files import write_atomically
 from psconrl.cli.options import PICTURES, output_path
 from psconrl.cli.render import console
 from psconrl.cli.unfinished import print_unfinished
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.experiment.store import Store
-from psconrl.extras import need_matplotlib
-from psconrl.files import write_atomically
 
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # TeX's point, as in \columnwidth
 NARROWEST_FIGURE, LOWEST_FIGURE, WIDEST_FIGURE = 1.5, 1.0, 40.0  # inches

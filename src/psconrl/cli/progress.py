@@ -4,24 +4,27 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
+from psconrl.answers.answer import Answer
+from psconrl.answers.asking import plan
+from psconrl.answers.deterministic import SearchProgress, SimplePolicy, best_deterministic
+from psconrl.answers.inspection import Inspection, inspect_model
+from psconrl.answers.pareto import Pareto, ParetoSurface, pareto, pareto_surface
+from psconrl.answers.short_rule import ShortRule, rule
+from psconrl.answers.stated_model import StatedModel
+from psconrl.answers.threshold_rule import ThresholdRule, threshold_rule
+from psconrl.answers.windows import WindowPlan, plan_windows
+from psconrl.base.escaping import printable
 from psconrl.cli.render import console
-from psconrl.escaping import printable
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.deterministic import SearchProgress, SimplePolicy, best_deterministic
-from psconrl.planning.analysis.inspection import Inspection, inspect_model
-from psconrl.planning.analysis.plan_time import planning_effort
-from psconrl.planning.analysis.threshold_rule import ThresholdRule, threshold_rule
-from psconrl.planning.analysis.windows import WindowPlan, plan_windows
+from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan, plan_settled
+from psconrl.planning.plan_time import planning_effort
+from psconrl.planning.planner import plan_model, plan_settled
 from psconrl.planning.progress import Progress, Watch
-from psconrl.systems.answer import Answer, TradeOff
-from psconrl.systems.short_rule import ShortRule
 from psconrl.systems.system import System
 
 WORTH_TELLING = 3.0  # seconds
@@ -35,33 +38,39 @@ def plan_with_progress(cmdp: CMDP, method: str, exact: bool = False) -> Plan:
     if needed is not None and needed.seconds >= WORTH_TELLING:
         console(stderr=True).print(Text(f"{cmdp.n_states} states: {needed}. Ctrl-C stops with the best plan so far."))
     with _Line(sys.stderr.isatty()) as line:
-        return plan(cmdp, method, progress=line.show, exact=exact)
+        return plan_model(cmdp, method, progress=line.show, exact=exact)
 
 
 def reference_with_progress(cmdp: CMDP) -> Plan:
     """Return the plan with which a run is compared; show its progress on a terminal. Ctrl-C ends the program."""
     with _Line(sys.stderr.isatty()) as line:
         found = plan_settled(cmdp, watch=Watch(line.show, cmdp.maximise, stoppable=False))
-    return found.of_model(cmdp) if found.feasible else plan(cmdp)
+    return found.of_model(cmdp) if found.feasible else plan_model(cmdp)
 
 
-def answer_with_progress(system: System) -> Answer:
-    """Return the answer for a system; show on a terminal how far it is."""
+def answer_with_progress(opened: CMDP | System) -> Answer:
+    """Return the answer for a model or a system; show on a terminal how far it is."""
+    if isinstance(opened, CMDP):
+        return Answer.of_model(StatedModel(opened), opened, plan_with_progress(opened, METHODS[0]))
     with _Line(sys.stderr.isatty(), patience=0.0) as line:  # it reports from two seconds on
-        return system.plan(progress=line.show)
+        return plan(opened, progress=line.show)
 
 
-def trade_off_with_progress(system: System, limit: str, numbers: Any, points: int) -> TradeOff:
-    """Return a trade-off curve of a system; show on a terminal how far it is."""
+def pareto_with_progress(
+    opened: CMDP | System, names: Sequence[str], points: int, low: float | None, high: float | None
+) -> Pareto | ParetoSurface:
+    """Return the curve over one threshold, or the surface over two; show on a terminal how far it is."""
     with _Line(sys.stderr.isatty(), patience=0.0) as line:
-        return system.pareto(limit, numbers, points=points, progress=line.show)
+        if len(names) == 2:
+            return pareto_surface(opened, names, points=points, progress=line.show)
+        return pareto(opened, names[0], points=points, low=low, high=high, progress=line.show)
 
 
 def rule_with_progress(answer: Answer, depth: int) -> ShortRule:
     """Return a short rule; say on a terminal that one is being searched for."""
     with _Line(sys.stderr.isatty(), patience=0.0) as line:
         line.show(f"searching for a rule of at most {depth} questions")
-        return answer.rule(depth)
+        return rule(answer, depth)
 
 
 def build_with_progress(system: System) -> CMDP:

@@ -11,17 +11,16 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from psconrl.arrays import Floats
-from psconrl.escaping import printable
+from psconrl.answers.threshold_rule import ThresholdRule
+from psconrl.answers.windows import WindowPlan
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import printable
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
-from psconrl.planning.analysis.explanation import Explanation
-from psconrl.planning.analysis.threshold_rule import ThresholdRule
-from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.exact.checking import nearest_double
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state is not shown
@@ -119,17 +118,6 @@ def numbers_table(first: str, *columns: str) -> Table:
     table = Table(first, title_justify="left")
     for column in columns:
         table.add_column(escape(column), justify="right")
-    return table
-
-
-def explanation_table(why: Explanation) -> Table:
-    """Return a table of what every action would change; the plan plays actions of worth zero."""
-    names, units = why.names, why.names.units
-    heads = [f"{name} ({total})" if (total := units.total(name)) else name for name in names.costs]
-    table = numbers_table("action", "played", *heads, "all, at the prices")
-    for a, p, change, total in zip(why.actions, why.probabilities, why.changes, why.worth, strict=True):
-        shown = map(signed, names.signs * change)
-        table.add_row(Text(names.action(int(a))), f"{100 * p:.4g}%", *shown, signed(names.signs[0] * total))
     return table
 
 

@@ -9,6 +9,9 @@ from typing import Any
 import click
 from rich.text import Text
 
+from psconrl.answers.pareto import cost_ranges
+from psconrl.base.escaping import quoted
+from psconrl.base.extras import need_matplotlib
 from psconrl.cli.experiments import (
     executor_option,
     leave_unless_complete,
@@ -22,16 +25,13 @@ from psconrl.cli.leaderboard import BOARDS, reproduce_board
 from psconrl.cli.render import console, number, numbers_table, show_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Job
 from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, LEARNED, Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import GROUP, Store
-from psconrl.extras import need_matplotlib
 from psconrl.markov.hitting_times import diameter
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.pareto import cost_ranges
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.report.number_format import format_number
 
 TITLE = "Posterior sampling in average-reward constrained MDPs"
@@ -202,7 +202,7 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
         figures["figure3"] = figure3(grids)
         for name, cmdp in {e.facts["env"]: e.model for e in grids}.items():
             if cmdp is not None:
-                figures[f"map-{name}"] = policy_figure(cmdp, plan(cmdp), name)
+                figures[f"map-{name}"] = policy_figure(cmdp, plan_model(cmdp), name)
     if "theory" in chosen:
         bench = [e for name, e in experiments.items() if name in theory]
         figures["theory"] = theory_figure([e for e in bench if not is_of_several_lengths(e)])
@@ -248,14 +248,14 @@ def _print_exact_values(paper: Spec) -> None:
 
 def _exact_values(cmdp: CMDP) -> dict[str, str]:
     """Return what is known exactly of an environment, as texts."""
-    best, low = plan(cmdp), cost_ranges(cmdp)[:, 0]
+    best, low = plan_model(cmdp), cost_ranges(cmdp)[:, 0]
     return {
         "states": str(cmdp.n_states),
         "diameter": number(diameter(cmdp)),
         "threshold": number(float(cmdp.thresholds[0])),
         "optimum": number(best.value),
         "optimum without constraint": number(low[0]),
-        "optimum at the least threshold": number(plan(cmdp.with_thresholds([low[1]])).value),
+        "optimum at the least threshold": number(plan_model(cmdp.with_thresholds([low[1]])).value),
         "shadow price": number(float(best.multipliers[0])),
         "gap": format_number(abs(best.gap), 1),
         "proof": "holds" if best.certificate.holds else "FAILS",

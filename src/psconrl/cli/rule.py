@@ -5,13 +5,11 @@ import json
 import click
 from rich.text import Text
 
+from psconrl.answers.short_rule import DEEPEST_RULE
 from psconrl.cli.options import GivenModel, json_option, model_and_threshold_options, output_path
 from psconrl.cli.progress import answer_with_progress, rule_with_progress
 from psconrl.cli.render import console
 from psconrl.cli.stated import stated_table
-from psconrl.errors import ConfigError
-from psconrl.systems.short_rule import DEEPEST_RULE
-from psconrl.systems.system import System
 
 
 @click.command("rule")
@@ -26,18 +24,12 @@ from psconrl.systems.system import System
 @json_option
 @click.option("--policy", "policy_to", metavar="FILE", help="Write the policy of the rule as a table to a .csv file.")
 def rule_command(model: GivenModel, depth: int, as_json: bool, policy_to: str | None) -> None:
-    """Show a short rule for a System: a few questions about its variables, with what the rule costs.
+    """Show a short rule for MODEL: a few questions about the state, with what the rule costs.
 
-    MODEL is a System (shop.toml, shop.py); `psconrl solve --kind threshold` finds threshold rules of other models.
+    It asks for the variables of a System (shop.toml, shop.py), or for the numbers in the names of a model's states.
     """
     table = output_path("--policy", policy_to, (".csv",))
-    system = model.open()
-    if not isinstance(system, System):
-        raise ConfigError(
-            f"{model.name}: rules need the variables of a System; psconrl solve {model.name} --kind threshold finds "
-            "a threshold rule of a model"
-        )
-    answer = answer_with_progress(system).required()
+    answer = answer_with_progress(model.open()).required()
     rule = rule_with_progress(answer, depth)
     if table is not None:
         rule.to_csv(table)

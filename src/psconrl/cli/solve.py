@@ -10,6 +10,10 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from psconrl.answers.answer import Answer
+from psconrl.answers.deterministic import MOST_PLANS, SimplePolicy
+from psconrl.answers.threshold_rule import ThresholdRule, state_order, why_unordered
+from psconrl.answers.windows import WindowPlan
 from psconrl.cli.options import (
     GivenModel,
     json_option,
@@ -42,13 +46,9 @@ from psconrl.errors import ConfigError, InfeasibleError, SolverError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import ENDINGS
 from psconrl.model.io import save
-from psconrl.planning.analysis.deterministic import MOST_PLANS, SimplePolicy
-from psconrl.planning.analysis.threshold_rule import ThresholdRule, state_order, why_unordered
-from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
-from psconrl.systems.answer import Answer
+from psconrl.planning.proof.certificate import Status
 from psconrl.systems.system import System
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
@@ -199,8 +199,9 @@ def _print_plan(out: Console, cmdp: CMDP, result: Plan, kind: str, answer: Answe
     """Print status, costs, policy and certificate; of a system, values and limits as stated."""
     advice = result.status.advice if result.mixture is None or not result.feasible else INITIALLY_RANDOMISED
     out.print(Text(f"{result.status.value.upper()}. {advice}", style="bold"))
-    if result.infeasibility is not None:
-        why = str(result.infeasibility)
+    infeasibility = result.infeasibility if answer is None else answer.infeasibility
+    if infeasibility is not None:
+        why = str(infeasibility)
         out.print(Text(f"{why[0].upper()}{why[1:]}\nThe policy of least excess:"))
     note = result.note if answer is None else answer.note
     if note:

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from psconrl import check_proof
+from psconrl.base.escaping import printable
 from psconrl.cli.options import GivenModel, model_and_threshold_options
 from psconrl.errors import ModelError
-from psconrl.escaping import printable
-from psconrl.planning.proof_files import plain_model
+from psconrl.planning.proof.proof_files import plain_model
 
 
 @click.command("verify")

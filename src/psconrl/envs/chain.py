@@ -10,7 +10,7 @@ score, ``missed``: at most 0.3. (There is no score in end and prize.)
 
 import numpy as np
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

@@ -20,11 +20,11 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.envs.spaces import Numbering, numbering_of
 from psconrl.envs.vector_rewards import Component, RewardComponents
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 
 Cost = Callable[[Any, Any, Any], Any]  # (state, action, next state) -> a number, or one for each constraint

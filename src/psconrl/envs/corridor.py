@@ -6,7 +6,7 @@ before that happens stays where it is. docs/theory.md has the argument.
 
 import numpy as np
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

@@ -9,7 +9,7 @@ half, so that the agent has to come back, which takes another opening.
 
 import numpy as np
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
 

@@ -5,10 +5,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from psconrl.base.escaping import quoted
 from psconrl.envs.registry import load
 from psconrl.envs.rendering import as_image, as_text
 from psconrl.errors import ConfigError, PolicyError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
 from psconrl.systems.system import System

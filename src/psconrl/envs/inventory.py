@@ -10,7 +10,7 @@ the average number of orders per day, since each needs a delivery.
 
 from math import comb
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
 from psconrl.model.units import Units

@@ -12,7 +12,7 @@ Reward: pieces. The cost ``damage`` is ``damage`` in every round in which the ma
 
 import numpy as np
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

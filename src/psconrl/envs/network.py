@@ -13,7 +13,7 @@ number of customers in the network. All are paid as rates, so that averages are 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.caps import need_sparse
+from psconrl.base.caps import need_sparse
 from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
 from psconrl.model.units import Units

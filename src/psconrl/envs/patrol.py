@@ -10,7 +10,7 @@ for a share x of the rounds.
 
 import numpy as np
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

@@ -11,8 +11,8 @@ formula turns into waiting time; ``power``, the average power of the chosen spee
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
-from psconrl.caps import need_dense
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import need_dense
 from psconrl.envs.model_builder import at_most
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP

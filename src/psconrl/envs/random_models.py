@@ -12,10 +12,10 @@ import numpy as np
 from numpy.random import PCG64
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import need, need_dense
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import need, need_dense
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.markov.evaluation import evaluate
 from psconrl.markov.structure import is_communicating
 from psconrl.model.cmdp import CMDP

@@ -8,7 +8,7 @@ effort, the walk needs about ``length`` squared rounds from one end to the other
 
 import numpy as np
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

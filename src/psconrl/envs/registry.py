@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psconrl.base.escaping import quoted
+from psconrl.base.files import as_path
+from psconrl.base.named_code import ENVIRONMENTS as OWN
+from psconrl.base.named_code import installed
 from psconrl.envs.box import box
 from psconrl.envs.chain import chain
 from psconrl.envs.corridor import corridor, islands
 from psconrl.envs.counterexample import counterexample
-from psconrl.envs.foreign import GYM, built, is_foreign, open_foreign
 from psconrl.envs.gate import gate
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory, inventory_system
 from psconrl.envs.leaky_islands import leaky_islands
 from psconrl.envs.machine import machine
 from psconrl.envs.network import network, network_system
-from psconrl.envs.own_systems import holds_system, read_system, with_values
 from psconrl.envs.patrol import patrol
 from psconrl.envs.queue import queue, queue_system
 from psconrl.envs.random_models import dirichlet_cmdp, garnet, ring
@@ -30,15 +32,13 @@ from psconrl.envs.random_walk import random_walk
 from psconrl.envs.riverswim import riverswim
 from psconrl.envs.stock import stock, stock_system
 from psconrl.envs.taxicab import taxicab
+from psconrl.envs.user_environments import GYM, built, is_user_environment, open_user_environment
+from psconrl.envs.user_systems import holds_system, read_system, with_values
 from psconrl.envs.ward import ward, ward_system
 from psconrl.errors import ConfigError, ModelError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.files import as_path
 from psconrl.model import io
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file, read_cmdp
-from psconrl.named_code import ENVIRONMENTS as OWN
-from psconrl.named_code import installed
 from psconrl.systems.system import System
 
 if TYPE_CHECKING:
@@ -178,12 +178,12 @@ def open_environment(name: str, **options: Any) -> "CMDP | System | ContinuingEn
         return read_cmdp(name, **options)
     if holds_system(name):
         return with_values(name, read_system(name), options)
-    if Path(name).suffix in io.OWN or (os.sep in name and not is_foreign(name)):
+    if Path(name).suffix in io.OWN or (os.sep in name and not is_user_environment(name)):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
         return io.read_native(name)
-    if is_foreign(name):
-        return open_foreign(name, options)
+    if is_user_environment(name):
+        return open_user_environment(name, options)
     names = [*ENVIRONMENTS, *installed(OWN)]
     endings = ", ".join((*io.WRITTEN, ".toml"))
     hint = f" (a model file ends in {endings}; your own is module:function, Gymnasium's gym:Id-v0)"
@@ -199,7 +199,7 @@ def open_structure(name: str, **options: Any) -> System:
         return load_system(name, **options)
     if holds_system(name):
         return read_system(name)
-    made = built(name, options)[0] if is_foreign(name) and not name.startswith(GYM) else None
+    made = built(name, options)[0] if is_user_environment(name) and not name.startswith(GYM) else None
     if not isinstance(made, System):
         raise ConfigError(f"{name} is no System, so that there is no structure to know")
     return made

@@ -9,7 +9,7 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.extras import need_matplotlib
+from psconrl.base.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
 
 Image = NDArray[np.uint8]

@@ -7,7 +7,7 @@ floating at the bank, 1 for swimming at the far end. The cost ``effort`` is 1 fo
 
 import numpy as np
 
-from psconrl.caps import need_dense
+from psconrl.base.caps import need_dense
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

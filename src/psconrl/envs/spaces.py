@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 
 MAX_SIZE = 10**6  # tables of more states do not fit into memory
 MOST_MET = 1_000  # observations that are numbered as they appear, unless more are requested

@@ -11,7 +11,7 @@ share of its customers who find the shelf empty, at most ``lost``.
 
 import numpy as np
 
-from psconrl.caps import need_sparse
+from psconrl.base.caps import need_sparse
 from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
 from psconrl.systems.categorical import Categorical

@@ -17,8 +17,8 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
-from psconrl.caps import need_sparse
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import need_sparse
 from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
 from psconrl.model.units import Units

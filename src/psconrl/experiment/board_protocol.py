@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from psconrl.base.escaping import quoted
+from psconrl.base.named_code import as_module, classes_of_file, find_code, is_code, is_python_file
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, Job
 from psconrl.experiment.spec import AgentSpec, EnvironmentGroup, ExperimentSpec, Jobs, Spec
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.learning.registry import recipe_for, title_of
-from psconrl.named_code import as_module, classes_of_file, find_code, is_code, is_python_file
 
 REFERENCE = "uniform"  # the agent whose score makes those of different environments comparable
 MOST_VALUES = 8  # of a hyperparameter; agents of the leaderboard had five to eight

@@ -5,7 +5,7 @@ At its range price, the whole range of a constrained cost is worth that of the o
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 
 # Ranges below this share of the largest cost of a round are rounding residue: no policy changes the average. Excesses
 # that differ by less, relative to the largest one, are the same.

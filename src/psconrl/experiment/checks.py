@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError, PsconrlError
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Environment, Job, model_of
 from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.simulation.run_trajectory import need_storable

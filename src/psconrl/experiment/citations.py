@@ -10,10 +10,10 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+from psconrl.base.named_code import is_code
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import TABLE
-from psconrl.named_code import is_code
 
 LIBRARY = ("psconrl", "provodin2024efficient")  # keys of the library itself
 _PAPER = ("provodin2024efficient",)

@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import StoreError
-from psconrl.learning.checks import is_whole
+from psconrl.learning.argument_checks import is_whole
 
 LARGEST_WHOLE = 2**53  # the largest whole number accepted: beyond it floats are not exact
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from psconrl.base.named_code import AGENTS, find_object, from_package, installed, is_code
 from psconrl.experiment.job import Job
 from psconrl.experiment.store import Store
 from psconrl.experiment.versions import code_digest
 from psconrl.learning.recipe import RESERVED, Recipe
 from psconrl.learning.registry import RECIPES
-from psconrl.named_code import AGENTS, find_object, from_package, installed, is_code
 
 DEFAULTS = "defaults "  # start of the keys in meta: an agent and its code
 PLAIN_TYPES = (bool, int, float, str)

@@ -6,15 +6,15 @@ A results file has them in the columns ``facts`` and ``model`` of an experiment.
 import io
 from typing import Any
 
+from psconrl.answers.pareto import cost_ranges
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.errors import PsconrlError
 from psconrl.experiment.charged_prices import range_prices, without_copies
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
-from psconrl.planning.proof import Status
+from psconrl.planning.planner import plan_model
+from psconrl.planning.proof.certificate import Status
 from psconrl.systems.system import System
 
 MODEL_BYTES = 2_000_000
@@ -28,7 +28,7 @@ def environment_record(environment: CMDP | System | ContinuingEnv) -> dict[str, 
     if isinstance(environment, System):
         environment = environment.model_for_learning()
     if isinstance(environment, CMDP):
-        return _record_of_model(environment, plan(environment))
+        return _record_of_model(environment, plan_model(environment))
     return {
         "states": environment.states.size,
         "actions": environment.actions.size,
@@ -65,7 +65,7 @@ def _record_of_model(cmdp: CMDP, best: Plan) -> dict[str, Any]:
     prices = without_copies(best.multipliers, range_prices(ranges, costs), costs[1:] - cmdp.thresholds[:, None])
     record["prices"], record["range_prices"] = (each.tolist() for each in prices)
     if cmdp.n_constraints == 1:
-        safest = plan(cmdp.with_thresholds([ranges[1, 0]]))
+        safest = plan_model(cmdp.with_thresholds([ranges[1, 0]]))
         record["fastest"] = float(ranges[0, 0])
         if safest.status is Status.OPTIMAL:
             record["safest"] = float(safest.costs[0])

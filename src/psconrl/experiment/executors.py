@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Job
 from psconrl.experiment.sent_code import Sending, need_workers, sources_of
 from psconrl.experiment.versions import code_digest, inherit_code_digest

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.named_code import AGENTS, ENVIRONMENTS, digest
+from psconrl.base.sizes import DIAMETER_STATES, EVALUATED_STATES
 from psconrl.envs.continuing import ContinuingEnv
-from psconrl.envs.foreign import GYM
 from psconrl.envs.registry import open_environment, open_structure
+from psconrl.envs.user_environments import GYM
 from psconrl.errors import ConfigError
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.experiment.versions import versions
@@ -31,9 +33,8 @@ from psconrl.learning.runtime.player import Player
 from psconrl.learning.sampler import Sampler
 from psconrl.markov.hitting_times import diameter
 from psconrl.model.cmdp import CMDP
-from psconrl.named_code import AGENTS, ENVIRONMENTS, digest
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_model
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import strong_regret, targets
@@ -41,7 +42,6 @@ from psconrl.simulation.run import Run
 from psconrl.simulation.run_trajectory import noted_trajectory
 from psconrl.simulation.simulate import has_reward
 from psconrl.simulation.trace import Trace
-from psconrl.sizes import DIAMETER_STATES, EVALUATED_STATES
 from psconrl.systems.system import System
 
 Environment = CMDP | System | ContinuingEnv
@@ -248,7 +248,7 @@ def _environment_id(job: Job) -> tuple[str, str, str]:
 def _planned_environment(env: str, options: str, digest: str) -> tuple[Environment, Plan | None]:
     environment = _environment(env, *json.loads(options))
     model = model_of(environment)
-    return environment, None if model is None else plan(model)
+    return environment, None if model is None else plan_model(model)
 
 
 def _environment(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> Environment:

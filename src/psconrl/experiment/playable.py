@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from psconrl.envs.foreign import is_foreign
 from psconrl.envs.registry import open_environment
+from psconrl.envs.user_environments import is_user_environment
 from psconrl.model.cmdp import CMDP
 from psconrl.systems.system import System
 
@@ -17,7 +17,7 @@ def has_known_costs(env: str, options: Mapping[str, Any], code: str) -> bool:
     ``code``: digest of the user's code, so that changed code is asked again. An environment that cannot be built counts
     as one with a model: the checks before the first run say what is wrong with it.
     """
-    return not is_foreign(env) or _has_model(env, json.dumps(options, sort_keys=True, default=str), code)
+    return not is_user_environment(env) or _has_model(env, json.dumps(options, sort_keys=True, default=str), code)
 
 
 @lru_cache(maxsize=64)

@@ -11,16 +11,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from psconrl.base.escaping import quoted
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.true_constants import need_assumed, true_constants
-from psconrl.learning.baseline import baseline_policy, known_baseline
-from psconrl.learning.checks import need_all_actions
+from psconrl.learning.argument_checks import need_all_actions
 from psconrl.learning.posterior.candidates import Candidates
 from psconrl.learning.posterior.learned_mass import LearnedMass
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.registry import recipe_for
+from psconrl.learning.safe.baseline import baseline_policy, known_baseline
 from psconrl.learning.sampler import trusted
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Plan

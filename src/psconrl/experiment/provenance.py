@@ -17,14 +17,14 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from psconrl.base.escaping import quoted
+from psconrl.base.files import write_atomically
+from psconrl.base.named_code import digest, source_files
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Job, Result, code_names
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store
-from psconrl.files import write_atomically
 from psconrl.kernels import INSTRUCTIONS
-from psconrl.named_code import digest, source_files
 
 # What a run records, besides its times.
 PROVENANCE = (

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from psconrl.escaping import shortened
+from psconrl.base.escaping import shortened
 from psconrl.experiment.checksum import checksum, sum_of
 from psconrl.experiment.results_format import EXPERIMENT_COLUMNS, RUN_COLUMNS, SUM_OF_META, SUM_OF_RUNS
 from psconrl.simulation.run_trajectory import noted_trajectory

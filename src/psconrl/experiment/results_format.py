@@ -26,8 +26,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import StoreError
-from psconrl.escaping import quoted
 from psconrl.experiment.checksum import sum_of
 
 FORMAT = "psconrl-results"

@@ -18,11 +18,11 @@ from psconrl.experiment.default_options import defaults_noted
 from psconrl.experiment.environment_record import environment_record, is_complete, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import ADVICE, Job, Result, execute, failure, model_of
-from psconrl.experiment.own_metrics import measure_runs
-from psconrl.experiment.own_titles import TITLES, own_titles
 from psconrl.experiment.provenance import notes_of, on_this_machine
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
+from psconrl.experiment.user_metrics import measure_runs
+from psconrl.experiment.user_titles import TITLES, own_titles
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.simulation.interrupt import Interrupted, StopRequest, deferred_interrupts
 

@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from psconrl.base.named_code import sources
 from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.job import Job, code_names, need_the_same
 from psconrl.experiment.versions import versions
-from psconrl.named_code import sources
 
 MOST_BYTES = 1_000_000  # every run carries the code; larger code belongs in a package
 

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from psconrl.caps import need
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
+from psconrl.base.named_code import AGENTS as OWN
+from psconrl.base.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
+from psconrl.base.named_code import as_module, is_code
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
-from psconrl.experiment.own_metrics import OwnMetric
 from psconrl.experiment.playable import has_known_costs
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
+from psconrl.experiment.user_metrics import OwnMetric
 from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.simulation_tables import EMISSIONS
-from psconrl.named_code import AGENTS as OWN
-from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
-from psconrl.named_code import as_module, is_code
 
 DEFAULT_HORIZON = 20_000
 # What an agent knows of the costs. Noisy costs are learned too, from samples drawn around their means.

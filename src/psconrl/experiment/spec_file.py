@@ -26,14 +26,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from psconrl.caps import MOST_TEXT
-from psconrl.envs.foreign import GYM, is_foreign
-from psconrl.envs.own_systems import place_of_system
+from psconrl.base.caps import MOST_TEXT
+from psconrl.base.escaping import quoted
+from psconrl.base.named_code import AGENTS as OWN
+from psconrl.base.named_code import as_module, installed, is_code, is_python_file
+from psconrl.base.toml_text import parse_toml
 from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.envs.user_environments import GYM, is_user_environment
+from psconrl.envs.user_systems import place_of_system
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.experiment.job import file_digest
-from psconrl.experiment.own_metrics import own_metrics
 from psconrl.experiment.prior_knowledge import SAFEST, Knowledge
 from psconrl.experiment.spec import (
     COSTS_SUFFIX,
@@ -46,13 +48,11 @@ from psconrl.experiment.spec import (
     Origin,
     Spec,
 )
-from psconrl.learning.checks import as_count, is_whole
+from psconrl.experiment.user_metrics import own_metrics
+from psconrl.learning.argument_checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.simulation_tables import EMISSIONS
-from psconrl.named_code import AGENTS as OWN
-from psconrl.named_code import as_module, installed, is_code, is_python_file
-from psconrl.toml_text import parse_toml
 
 BOARD = "board"  # in place of a list of agents: all of the file that do not know the structure
 GROUPS = {"seen": True, "unseen": False}  # tables [groups.NAME], and the value of `seen` of their experiments
@@ -192,7 +192,7 @@ def _place(env: str, where: str, folder: Path | None) -> str:
         return as_module(env, folder)
     if is_python_file(env) or Path(env).suffix == ".toml":
         return place_of_system(env, folder)
-    if env in ENVIRONMENTS or is_foreign(env):
+    if env in ENVIRONMENTS or is_user_environment(env):
         return env
     if Path(env).suffix not in (".npz", ".json"):
         hint = "(a file ends in .npz, .json, .toml or .py; your own is module:function, Gymnasium's gym:Id-v0)"

@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from psconrl.base.escaping import quoted
+from psconrl.base.file_lock import held
 from psconrl.errors import StoreError
-from psconrl.escaping import quoted
 from psconrl.experiment.checksum import changed_error, changes_named, checksum, difference_of, sum_of
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
@@ -43,7 +44,6 @@ from psconrl.experiment.results_format import (
     create_if_empty,
     opened,
 )
-from psconrl.file_lock import held
 
 BEYOND_REPAIR = "A sweep cannot repair its tables: run it into a new file"
 GROUP = "group"  # start of the keys in meta for the shipped specs that experiments belong to

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from psconrl.base.escaping import quoted
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError, PsconrlError, StoreError
-from psconrl.escaping import quoted
 from psconrl.experiment.environment_record import model_from
 from psconrl.experiment.results_check import read_packed
 from psconrl.experiment.store import Store
-from psconrl.files import write_atomically
 from psconrl.model.names import Names
 from psconrl.model.units import read_units
 from psconrl.simulation.run_trajectory import RunTrajectory, write_rows

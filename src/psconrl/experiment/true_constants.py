@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.answers.inspection import spans_of
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.learning.registry import recipe_for, with_hints
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.inspection import spans_of
-from psconrl.planning.analysis.slater import slater_gap
-from psconrl.planning.planner import plan
-from psconrl.planning.proof import Status
+from psconrl.planning.planner import plan_model
+from psconrl.planning.proof.certificate import Status
 from psconrl.planning.scaling import cost_units
+from psconrl.planning.slater import slater_gap
 from psconrl.planning.tolerances import FEASIBLE
 
 SPAN_CONSTANTS = ("span", "span_objective", "span_limited", "kappa")
@@ -43,7 +43,7 @@ def true_constants(
     it is given, which may depend on the ``emission``.
     """
     recipe = recipe_for(agent)
-    best = plan(model)
+    best = plan_model(model)
     if best.status is Status.INFEASIBLE:
         raise ConfigError("true_constants: the constraints of the model cannot be met, so it has no optimal policy")
     known: dict[str, Any] = {}

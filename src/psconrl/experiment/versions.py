@@ -1,7 +1,12 @@
-"""The code version of a result. It does not change with comments, layout or docstrings."""
+"""The code version of a result: that of all modules which a run imports.
+
+It does not change with comments, layout or docstrings.
+"""
 
 import hashlib
+import re
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -10,22 +15,11 @@ from typing import Any
 
 from psconrl._version import __version__
 
-# The code that the outcome of a run depends on; storage and reports do not matter.
-PARTS = (
-    "arrays.py",
-    "products.py",
-    "sizes.py",
-    "kernels",
-    "model",
-    "markov",
-    "planning",
-    "envs",
-    "learning",
-    "simulation",
-    "experiment/job.py",
-    "experiment/prior_knowledge.py",
-    "experiment/true_constants.py",
-)
+ROOT = Path(__file__).parents[1]
+IMPORT = re.compile(r"^[ \t]*(?:from (\.*)([\w.]*) import (\([^)]*\)|[^\n#]*)|import ([\w.]+))", re.MULTILINE)
+KERNEL_SUFFIXES = (".py", ".pxd", ".c", ".h")  # Cython types do not show in Python's bytecode
+# What a run executes; storage and reports are not part of it. Environments are registered by importing ``psconrl``.
+EXECUTED = ("psconrl.experiment.job", "psconrl.envs.registration")
 
 
 @cache
@@ -44,7 +38,7 @@ _found: list[str] = []
 def code_digest() -> str:
     """Return a hash of the compiled code that runs depend on."""
     if not _found:
-        _found.append(_digest_of_files())
+        _found.append(digest_of_job(ROOT))
     return _found[0]
 
 
@@ -53,18 +47,56 @@ def inherit_code_digest(digest: str) -> None:
     _found[:] = [digest]
 
 
-def _digest_of_files() -> str:
-    root = Path(__file__).parents[1]
+def digest_of_job(root: Path) -> str:
+    """Return the hash of the code of a job, in a copy of this package.
+
+    It covers the modules that a job imports, directly or not; all kernels, with what Python does not see of them; and
+    the texts in the packages of these modules, such as maps.
+    """
+    modules = job_modules(root)
+    packages = {path.relative_to(root).parts[0] for path in modules} - {"experiment"}
+    others = [path for package in packages for path in (root / package).rglob("*.txt")]
+    others += [path for path in (root / "kernels").rglob("*") if path.suffix in KERNEL_SUFFIXES]
     digest = hashlib.sha256()
-    for part in PARTS:
-        for path in sorted((root / part).rglob("*") if (root / part).is_dir() else [root / part]):
-            if path.parent.name == "kernels" and path.suffix in (".py", ".pxd", ".c"):
-                digest.update(path.read_bytes())  # Cython types do not show in Python's bytecode
-            elif path.suffix == ".py":
-                update(digest, compile(path.read_bytes(), path.name, "exec", dont_inherit=True, optimize=2))
-            elif path.suffix == ".txt":
-                digest.update(path.read_bytes())
+    for path in sorted([*modules, *others]):
+        source = path.read_bytes()
+        if path in modules:
+            update(digest, compile(source, path.name, "exec", dont_inherit=True, optimize=2))
+        else:
+            digest.update(source)
     return digest.hexdigest()[:16]
+
+
+def job_modules(root: Path) -> set[Path]:
+    """Return the files of the modules that a job imports, at any time, other than kernels.
+
+    The public module ``psconrl`` does not count: it imports what the user asks for.
+    """
+    found: set[Path] = set()
+    seen, waiting = {"psconrl", "psconrl.kernels"}, [*EXECUTED]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        package = name.rpartition(".")[0]
+        waiting.append(package)  # or the module of a name
+        place = root.joinpath(*name.split(".")[1:])
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if path.is_file() and not name.startswith("psconrl.kernels."):
+            found.add(path)
+            waiting += _imports(path.read_text(encoding="utf-8"), name if place.is_dir() else package)
+    return found
+
+
+def _imports(source: str, package: str) -> Iterator[str]:
+    """Yield the names that a module in a package imports from this library: modules, and names in them."""
+    for dots, module, names, whole in IMPORT.findall(source):
+        parents = package.split(".")[: 1 - len(dots) or None] if dots else []
+        start = ".".join([*parents, module]).strip(".") if dots else module or whole
+        if f"{start}.".startswith("psconrl."):
+            yield start
+            yield from (f"{start}.{name}" for name in re.findall(r"\w+", names))
 
 
 def update(digest: Any, code: CodeType) -> None:

@@ -1,24 +1,28 @@
 """The kernels: numerical loops, compiled when the package is built; arrays in, arrays out.
 
-The sources are Python in which arguments and attributes are typed for Cython. Importing this package chooses the widest
-instruction set that was built and that the processor has. Results are the same to the last bit for all of them.
+The sources are Python in which arguments and attributes are typed for Cython; ``_types.pxd`` names the types of arrays.
+A function that other kernels call is declared, with its types, in the ``.pxd`` beside its source, and only there.
+Importing this package chooses the widest instruction set that was built and that the processor has. Results are the
+same to the last bit for all of them.
 
 The environment variable ``PSCONRL_KERNELS`` overrides the choice: ``baseline``, ``avx2`` or ``avx512``; or ``python``,
 which runs the sources as they are, for debuggers and coverage (a hundred times slower; needs Cython installed).
 """
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 CHOICES = ("baseline", "avx2", "avx512", "python")
+PACKAGES = ("agents", "arithmetic", "chains", "draws", "graphs", "linear", "play", "search", "sets")
 
 
 def _choose(wanted: str | None) -> str:
-    """Make this package find its modules in the folder of an instruction set first; return which."""
+    """Make the packages in this one find modules built for an instruction set first; return which it is."""
     if wanted == "python":
         from psconrl.kernels import _uncompiled
 
-        _uncompiled.use(__path__)
+        _uncompiled.use([*__path__, *(str(Path(__file__).parent / name) for name in PACKAGES)])
         return wanted
     if wanted and wanted not in CHOICES:
         raise ImportError(f"PSCONRL_KERNELS must be one of {', '.join(CHOICES)}; got {wanted!r}")
@@ -34,7 +38,8 @@ def _choose(wanted: str | None) -> str:
         raise ImportError(f"PSCONRL_KERNELS={wanted}: this processor or this build has only {['baseline', *usable]}")
     chosen = wanted or (usable[0] if usable else "baseline")
     if chosen != "baseline":
-        __path__.insert(0, str(here / chosen))
+        for name in PACKAGES:
+            import_module(f"psconrl.kernels.{name}").__path__.insert(0, str(here / chosen / name))
     return chosen
 
 

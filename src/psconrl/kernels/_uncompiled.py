@@ -1,7 +1,7 @@
 """Run the kernels uncompiled, as Python: for debuggers, coverage, and comparison with the compiled ones."""
 
 import sys
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
@@ -11,7 +11,7 @@ PREFIX = "cython.cimports."
 
 
 class _CImports(MetaPathFinder, Loader):
-    """Import hook that resolves ``from cython.cimports.psconrl.kernels.x import y`` to ``psconrl.kernels.x``."""
+    """Import hook that resolves names in ``cython.cimports.psconrl.kernels`` to those in ``psconrl.kernels``."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return a spec for kernels only."""
@@ -25,11 +25,11 @@ class _CImports(MetaPathFinder, Loader):
         """Do nothing: the module is already executed."""
 
 
-def use(path: MutableSequence[str]) -> None:
-    """Find only sources on the path of a package."""
+def use(folders: Iterable[str]) -> None:
+    """Find only sources in some folders."""
     import cython  # noqa: F401  its stand-ins for types and decorators
 
     sys.modules["cython.cimports"].__spec__ = ModuleSpec("cython.cimports", None, is_package=True)
     sys.meta_path.insert(0, _CImports())
-    for folder in path:
+    for folder in folders:
         sys.path_importer_cache[folder] = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))

@@ -2,7 +2,7 @@
 
 The account is what the constrained cost has exceeded its threshold by so far. A potential prices it at the end of a
 block. In each round it moves by one of a few multiples of the width of a grid, so only the positions that can be
-reached within the block are computed (``kernels.sa_cvi``), H^2/2 of them if the cost is 0 or 1.
+reached within the block are computed (``kernels.agents.sa_cvi``), H^2/2 of them if the cost is 0 or 1.
 """
 
 import math
@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints, Places, Small
-from psconrl.caps import LARGEST_COST, MOST_ROUNDS, need
+from psconrl.base.arrays import Floats, Ints, Places, Small
+from psconrl.base.caps import LARGEST_COST, MOST_ROUNDS, need
+from psconrl.base.saved_fields import integer, integers, read_fields, real
 from psconrl.errors import AgentError
-from psconrl.kernels.occupancy import one_hot
-from psconrl.kernels.sa_cvi import plan_block
-from psconrl.kernels.sa_cvi_blocks import block_averages, first_entry, shared_steps
+from psconrl.kernels.agents.sa_cvi import plan_block
+from psconrl.kernels.agents.sa_cvi_blocks import block_averages, first_entry, shared_steps
+from psconrl.kernels.chains.occupancy import one_hot
 from psconrl.learning.posterior.counts import Record
-from psconrl.saved_fields import integer, integers, read_fields, real
 
 MOST_STEPS = 64  # longest episode; it is shorter where the action depends on the account
 

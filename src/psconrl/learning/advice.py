@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.sizes import ADVISED_STATES, FEWEST_FOR_ADVICE
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.parts.doubt import UNKNOWN, WALLS, Budget
 from psconrl.learning.parts.ledger import promises
@@ -11,8 +12,7 @@ from psconrl.learning.runtime.player import Player
 from psconrl.learning.sampler import Sampler
 from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.planner import plan
-from psconrl.sizes import ADVISED_STATES, FEWEST_FOR_ADVICE
+from psconrl.planning.planner import plan_model
 
 OFTEN = 2  # visits that a pair should have on average
 WARNED_SHARE = 0.05  # share of the rounds
@@ -95,7 +95,7 @@ def _infeasible_guess(agent: Sampler) -> str:
     model = CMDP(guess, costs, agent.thresholds, cost_names=None if names is None else ["objective", *names.names])
     if not model.transition.communicates:  # feasibility may depend on the initial state
         return ""
-    found = plan(model)
+    found = plan_model(model)
     if found.feasible:
         return ""
     return f"in the model that the agent begins with, {found.infeasibility} It explores until it has learned otherwise"

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
-from psconrl.caps import memory_gb
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import memory_gb
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, read_fields, reals
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_costs, as_ranges
+from psconrl.learning.argument_checks import as_costs, as_ranges
 from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, argument_names, arguments
 from psconrl.learning.posterior.counts import Counts
@@ -27,7 +28,6 @@ from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
-from psconrl.saved_fields import Kind, read_fields, reals
 
 PER_TABLE_ENTRY = 1e-7  # rough planning time in seconds per (s, a, s'), for agents that keep full tables
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import AgentError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.learning.part import Part, argument_names
 from psconrl.model.cmdp import CMDP
 

@@ -4,23 +4,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints, Places
+from psconrl.base.arrays import Bools, Floats, Ints, Places
+from psconrl.base.sizes import ELIMINATED_SAMPLE_STATES, SAMPLE_DOUBLE_DOUBLE_STATES, SMALL_SAMPLE_STATES
 from psconrl.errors import SolverError
 from psconrl.learning.infeasibility_proof import Refutation
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.hitting_times import shortest_path
 from psconrl.model.cmdp import CMDP
+from psconrl.model.matrix_product import product
 from psconrl.model.transition import Transition
-from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
+from psconrl.planning.proof.certificate_units import units
 from psconrl.planning.tolerances import PLAYABLE_GAP
-from psconrl.products import product
-from psconrl.sizes import ELIMINATED_SAMPLE_STATES, SAMPLE_DOUBLE_DOUBLE_STATES, SMALL_SAMPLE_STATES
 
 
 class MixedPolicies(NamedTuple):

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from psconrl.arrays import Floats
-from psconrl.kernels.products import dot
+from psconrl.base.arrays import Floats
+from psconrl.kernels.arithmetic.products import dot
 from psconrl.model.transition import Transition
 from psconrl.planning.mixture.solve import Solution
 from psconrl.planning.problem import Problem

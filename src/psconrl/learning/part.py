@@ -19,9 +19,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import issparse
 
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import read_fields
 from psconrl.errors import AgentError, ConfigError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.saved_fields import read_fields
 
 
 class Part(ABC):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
 from psconrl.learning.part import Part, argument_names
 

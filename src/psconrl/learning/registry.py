@@ -10,37 +10,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from psconrl.arrays import Floats
-from psconrl.caps import LARGEST_COST
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import LARGEST_COST
+from psconrl.base.escaping import quoted
+from psconrl.base.named_code import AGENTS, find_code, from_package, installed, is_code
+from psconrl.base.saved_fields import in_field, integer, read_fields, reals
 from psconrl.errors import AgentError, ConfigError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
-from psconrl.learning.agents.c_ucrl import CUCRL
-from psconrl.learning.agents.fha import FHA
-from psconrl.learning.agents.fixed import FixedPolicy
-from psconrl.learning.agents.lagrangian import LagrangianPSRL
-from psconrl.learning.agents.lagrangian_published import PublishedLagrangian
-from psconrl.learning.agents.lagrangian_theorem import TheoremLagrangian
-from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
-from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
-from psconrl.learning.agents.pdnac import PDNAC
-from psconrl.learning.agents.pmevi_dt import PMEVIDT
-from psconrl.learning.agents.po_cmdp import POCMDP
+from psconrl.learning.agents.fixed_policy import FixedPolicy
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.psconrl_2023 import PSConRL2023
 from psconrl.learning.agents.psconrl_account import PSConRLAccount
-from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
-from psconrl.learning.agents.safe import SafeStart
-from psconrl.learning.agents.span_fha import SpanFHA
 from psconrl.learning.agents.tilted import TiltedOptimism
-from psconrl.learning.agents.triple_qa import TripleQA
-from psconrl.learning.agents.tsde import TSDE
-from psconrl.learning.agents.uc_curl import UCCURL
-from psconrl.learning.agents.ucrl2 import UCRL2
-from psconrl.learning.agents.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.agents.uniform import Uniform
-from psconrl.learning.baseline import outcome_ranges
-from psconrl.learning.foreign import Foreign
 from psconrl.learning.part import Part, argument_names, same_data
 from psconrl.learning.parts.fallbacks import Explore, LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
@@ -50,15 +32,33 @@ from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.posterior.cost_beliefs import EmpiricalMeans, PublishedMeans
 from psconrl.learning.posterior.transition_beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.recipe import Recipe
+from psconrl.learning.rivals.c_ucrl import CUCRL
+from psconrl.learning.rivals.fha import FHA
+from psconrl.learning.rivals.lagrangian import LagrangianPSRL
+from psconrl.learning.rivals.lagrangian_published import PublishedLagrangian
+from psconrl.learning.rivals.lagrangian_theorem import TheoremLagrangian
+from psconrl.learning.rivals.pd_lscvi_ucb import PDLSCVIUCB
+from psconrl.learning.rivals.pd_lsvi_ucb import PDLSVIUCB
+from psconrl.learning.rivals.pdnac import PDNAC
+from psconrl.learning.rivals.pmevi_dt import PMEVIDT
+from psconrl.learning.rivals.po_cmdp import POCMDP
+from psconrl.learning.rivals.sa_cvi_ucb import SACVIUCB
+from psconrl.learning.rivals.span_fha import SpanFHA
+from psconrl.learning.rivals.triple_qa import TripleQA
+from psconrl.learning.rivals.tsde import TSDE
+from psconrl.learning.rivals.uc_curl import UCCURL
+from psconrl.learning.rivals.ucrl2 import UCRL2
+from psconrl.learning.rivals.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.runtime.adapter import Adapted, adapt, name_of
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Learner
 from psconrl.learning.runtime.persistence import Saved, in_file, need_sizes, read_saved, rebuilt, restored
 from psconrl.learning.runtime.player import Player
+from psconrl.learning.safe.baseline import outcome_ranges
+from psconrl.learning.safe.safe_start import SafeStart
+from psconrl.learning.user_agents import UserRecipe
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import EMISSIONS
-from psconrl.named_code import AGENTS, find_code, from_package, installed, is_code
-from psconrl.saved_fields import in_field, integer, read_fields, reals
 
 # As in the paper.
 PLAIN: dict[str, Part | None] = {
@@ -207,7 +207,7 @@ def titles_of(labels: Iterable[str]) -> dict[str, str]:
     return {label: title if number[title] == 1 else label for label, title in titles.items()}
 
 
-def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:
+def recipe_for(name: str, folder: Path | None = None) -> Recipe | UserRecipe:
     """Return the recipe of an agent: from the table, an entry point, or your own code as ``module:Class``."""
     if isinstance(name, str) and name in RECIPES:
         return RECIPES[name]
@@ -219,12 +219,12 @@ def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:
     raise ConfigError(unknown_name("agent", name, known) + " (one of your own is module:Class)")
 
 
-def _own_recipe(name: str, made: Any) -> Recipe | Foreign:
+def _own_recipe(name: str, made: Any) -> Recipe | UserRecipe:
     if isinstance(made, type) and issubclass(made, Agent):
         summary = (inspect.getdoc(made) or "").partition("\n")[0]
         horizon = "horizon" in argument_names(made)
         return Recipe(name, made, str(getattr(made, "title", made.__name__)), summary, needs_horizon=horizon)
-    return Foreign(name, made)
+    return UserRecipe(name, made)
 
 
 def make_agent(

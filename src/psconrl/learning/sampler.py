@@ -9,15 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import integers, listed, maybe, read_fields, reals
 from psconrl.errors import AgentError, CostsWarning, SolverError, StructureWarning
-from psconrl.escaping import quoted
-from psconrl.learning.checks import (
-    as_optimistic_cost,
-    as_weight,
-    checked_distributions,
-    need_all_actions,
-)
+from psconrl.learning.argument_checks import as_optimistic_cost, as_weight, checked_distributions, need_all_actions
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
 from psconrl.learning.parts.fallbacks import NO_LIMITS
@@ -26,7 +22,7 @@ from psconrl.learning.posterior.candidates import Candidates
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, Hints
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
-from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, Doubted
 from psconrl.learning.runtime.constraint_names import ConstraintNames
@@ -35,7 +31,6 @@ from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
-from psconrl.saved_fields import integers, listed, maybe, read_fields, reals
 from psconrl.systems.reports import Report
 from psconrl.systems.system import System
 

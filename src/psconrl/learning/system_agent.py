@@ -7,21 +7,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import MOST_ROUNDS
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import MOST_ROUNDS
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import in_field, need_that, read_fields, real
 from psconrl.errors import AdviceWarning, AgentError
-from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_number
+from psconrl.learning.argument_checks import as_number
 from psconrl.learning.posterior.counts import Counts, Record, Seen
 from psconrl.learning.posterior.estimates import Estimates
 from psconrl.learning.posterior.hidden_noise import EVENT
+from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.posterior.report_check import check_reports
-from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.events import EventNames, RatioAverage
-from psconrl.saved_fields import in_field, need_that, read_fields, real
 from psconrl.systems.events import EventClock
 from psconrl.systems.noise_base import as_argument, variables_of
 from psconrl.systems.numbered import Choices, choices
@@ -52,7 +52,9 @@ class SystemAgent(Agent):
         structure = system.structure
         known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured.of(system)}
         rows = system.shown_names[1:]
-        names = ConstraintNames.of(rows, (name for name, one in zip(rows, system.limits, strict=True) if one.at_least))
+        names = ConstraintNames.of(
+            rows, (name for name, one in zip(rows, system.statement.rows[1:], strict=True) if one.at_least)
+        )
         if isinstance(given := options.get("thresholds"), Mapping):
             options = options | {"thresholds": names.values(given, system.thresholds)}
         make: Any = cls
@@ -143,7 +145,7 @@ class SystemAgent(Agent):
         else:
             raise AgentError("nothing is planned yet; call act first")
         taken = [words.action_taken(number, action) for action in range(self.n_actions)]
-        return choices(words.actions, np.bincount(taken, row, self.n_actions).astype(np.float64))
+        return choices(words.actions.label, np.bincount(taken, row, self.n_actions).astype(np.float64))
 
     def observe(
         self,

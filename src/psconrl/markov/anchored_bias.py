@@ -14,11 +14,12 @@ of gains that are smaller than rounding errors. Any levels give a valid bound, s
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats
-from psconrl.kernels import outward_improvement, sparse_elimination
-from psconrl.kernels.double_double import drift_sparse
+from psconrl.base.arrays import Floats
+from psconrl.kernels.chains.double_double import drift_sparse
+from psconrl.kernels.linear import sparse_elimination
+from psconrl.kernels.search import outward_improvement
 from psconrl.markov.elimination_order import Order
-from psconrl.products import product
+from psconrl.model.matrix_product import product
 
 CLOCK = 1e-12  # epsilon: shorter times than 1e12 steps are resolved, and rounding of a gain moves levels by 1e-4
 ANCHOR_REFINEMENTS = 2  # of a solution: each reduces its error by the time to leave a regime times CLOCK

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
+from psconrl.base.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
-from psconrl.kernels import closed_classes, finite_occupancy, graph, successors
+from psconrl.kernels.chains import closed_classes, finite_occupancy
+from psconrl.kernels.graphs import graph, successors
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, collect_dense, solve_chain
-from psconrl.markov.sparse_solver import solve_sparse
+from psconrl.markov.select_solver import select_solver
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.transient_visits import visit_onward
+from psconrl.model.matrix_product import product
 from psconrl.model.transition import Transition
-from psconrl.products import product
-from psconrl.sizes import ELIMINATED_CHAIN_STATES
 
 
 class SolvedClasses(NamedTuple):
@@ -178,9 +178,7 @@ class SparseChain(Chain):
 
         A small chain is solved by GTH elimination, which keeps all digits of rare states.
         """
-        if self.n_states <= ELIMINATED_CHAIN_STATES:
-            return solve_chain(self.toarray(), costs, reference)
-        return solve_sparse(self.matrix, costs)
+        return select_solver(self.matrix, reference=reference).solve(self.matrix, costs)
 
     def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
         """Return the shares by matrix-vector products."""

@@ -10,8 +10,8 @@ from math import gcd
 
 import numpy as np
 
-from psconrl.arrays import Ints, Places
-from psconrl.kernels import nested_dissection
+from psconrl.base.arrays import Ints, Places
+from psconrl.kernels.graphs import nested_dissection
 from psconrl.markov.elimination_order import NO_ORDER, Order, Positions, order_of_rows
 
 FEWEST_GROUPS = 3  # with two, half of the states would fill in
@@ -22,7 +22,7 @@ MOST_LEVELS = 10_000  # in which all states must be reached: a year of hours
 def cyclic_order(indptr: Places, indices: Places, n_states: int, most: float) -> Order:
     """Return an order that goes round once, or ``NO_ORDER`` if there is none, or its work exceeds ``most``.
 
-    The graph has the format of ``kernels.graph``.
+    The graph has the format of ``kernels.graphs.graph``.
     """
     group = _groups(indptr[:: (indptr.size - 1) // n_states], indices)
     if group is None:

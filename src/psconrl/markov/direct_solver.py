@@ -11,14 +11,14 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints, Places
-from psconrl.kernels import sparse_elimination, wide_elimination
+from psconrl.base.arrays import Floats, Ints, Places
+from psconrl.base.sizes import PLANNED_DENSE_STATES
+from psconrl.kernels.linear import sparse_elimination, wide_elimination
 from psconrl.markov.cyclic_order import cyclic_order
 from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.factorisation import REFERENCE_SHARE
 from psconrl.markov.gain_bias import Unichain
-from psconrl.products import product
-from psconrl.sizes import PLANNED_DENSE_STATES
+from psconrl.model.matrix_product import product
 
 # Multiplications per entry of a chain up to which it is eliminated. A Krylov solution takes some hundred products.
 WORK_PER_ENTRY = 2000.0
@@ -32,7 +32,7 @@ def narrow_order(indptr: Places, indices: Places, n_states: int, few: int = PLAN
 
     Models of at most ``few`` states are planned as dense ones, so that there is nothing to gain for them.
 
-    The graph has the format of ``kernels.graph``.
+    The graph has the format of ``kernels.graphs.graph``.
     """
     if n_states <= few:
         return NO_ORDER
@@ -116,6 +116,3 @@ class DirectSolver:
         stuck, logs = wide_elimination.log_masses(P.indptr, P.indices, P.data, reference, self.order)
         assert stuck < 0  # the chain has one closed class, which contains the reference
         return np.asarray(logs)
-
-
-ITERATIVE = DirectSolver(NO_ORDER)  # for chains of any pattern, which it does not solve

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Ints, Places
-from psconrl.kernels import nested_dissection
+from psconrl.base.arrays import Bools, Ints, Places
+from psconrl.kernels.graphs import nested_dissection
 
 Positions = NDArray[np.uint32]
 
@@ -42,7 +42,7 @@ NO_ORDER = Order(_NONE, _NONE, _NONE, _NO_ENTRIES, _NONE, _NO_ENTRIES, _NO_ENTRI
 def order_for(indptr: Places, indices: Places, n_states: int, most: float) -> Order:
     """Return an order for the chains of a graph of pairs, or ``NO_ORDER`` if its work exceeds ``most``.
 
-    The graph has the format of ``kernels.graph``.
+    The graph has the format of ``kernels.graphs.graph``.
     """
     first, near = nested_dissection.neighbours(indptr, indices, n_states)
     return _filled_in(first, near, _dissected_without(hubs(first), first, near), most)

@@ -11,16 +11,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import FEW_CLASSES
 from psconrl.errors import SolverError
-from psconrl.kernels import policy_chain
-from psconrl.kernels.policy_evaluation import evaluated
+from psconrl.kernels.chains import policy_chain
+from psconrl.kernels.chains.policy_evaluation import evaluated
 from psconrl.markov.chain import Chain, chain_of
 from psconrl.markov.gain_bias import FALLS_APART, Unichain
 from psconrl.model.cmdp import CMDP, need_model
+from psconrl.model.matrix_product import product
 from psconrl.model.policy_validation import as_policy
-from psconrl.products import product
-from psconrl.sizes import FEW_CLASSES
 
 BY_DISTRIBUTION = 1e-10  # relative to the mean absolute cost: gains with a larger error are taken from the distribution
 

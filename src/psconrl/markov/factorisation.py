@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import GTH_STATES
 from psconrl.errors import SolverError
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, collect_dense, solve_chain
-from psconrl.sizes import GTH_STATES
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this value an LU, which subtracts, loses more
 # than about seven digits; chains of up to GTH_STATES states are then solved by GTH elimination instead.

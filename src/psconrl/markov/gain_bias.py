@@ -2,17 +2,18 @@ r"""Gains, biases and stationary distribution of a chain with one closed class, 
 
 .. math:: g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s)\, h_i(s'), \qquad \mu P = \mu,\ \sum_s \mu(s) = 1
 
-(Puterman 1994, section 8.2). Dense chains are solved by GTH elimination (``kernels.elimination``); for sparse ones see
-``sparse_solver``.
+(Puterman 1994, section 8.2). Dense chains are solved by GTH elimination (``kernels.linear.elimination``); for sparse
+ones see ``sparse_solver``.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels import dense_transient, elimination, policy_chain
+from psconrl.kernels.chains import dense_transient, policy_chain
+from psconrl.kernels.linear import elimination
 
 FALLS_APART = "some states are left too rarely for floating point: with probabilities below 1e-300"
 

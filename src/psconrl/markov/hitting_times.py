@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.markov.chain import chain_of
 from psconrl.markov.gain_bias import FALLS_APART

@@ -22,11 +22,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints, Places
-from psconrl.kernels import aggregation, lu, multigrid_steps
-from psconrl.kernels.csr import by_columns
-from psconrl.kernels.elimination import unichain
-from psconrl.sizes import COARSEST_STATES
+from psconrl.base.arrays import Floats, Ints, Places
+from psconrl.base.sizes import COARSEST_STATES
+from psconrl.kernels.linear import aggregation, lu, multigrid_steps
+from psconrl.kernels.linear.csr import by_columns
+from psconrl.kernels.linear.elimination import unichain
 
 _STRONG = 0.25  # couplings below this share of a state's strongest one make a pair only
 _PAIRED = 0.7  # if pairs and singles would otherwise exceed this share of the states

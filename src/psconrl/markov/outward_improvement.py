@@ -1,4 +1,6 @@
-r"""Improvement of a policy on a narrow model from the farthest state to a reference (``kernels.outward_improvement``).
+r"""Improvement of a policy on a narrow model from the farthest state to a reference.
+
+The compiled part is ``kernels.search.outward_improvement``.
 
 The total cost h until the reference r is hit, of the chosen actions and with costs lowered by a gain g, is a potential:
 
@@ -21,13 +23,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.kernels import outward_improvement
-from psconrl.kernels.double_double import drift_sparse
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.sizes import OUTWARD_STATES
+from psconrl.kernels.chains.double_double import drift_sparse
+from psconrl.kernels.search import outward_improvement
 from psconrl.markov.elimination_order import NO_ORDER, Order, OutwardOrders
 from psconrl.model.matrices import chosen_rows
-from psconrl.products import product
-from psconrl.sizes import OUTWARD_STATES
+from psconrl.model.matrix_product import product
 
 OUTWARD_WORK = 400.0  # multiplications per state up to which a model is narrow
 LOWER_GAIN = 5e-12  # half of the gap that a search closes, of costs up to about one

@@ -13,19 +13,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.sizes import MULTIGRID_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import double_double, improvement, sparse_elimination, sparse_improvement
+from psconrl.kernels.chains import double_double
+from psconrl.kernels.linear import sparse_elimination
+from psconrl.kernels.search import improvement, sparse_improvement
 from psconrl.markov.anchored_bias import RingingChain, best_level
-from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_dense
 from psconrl.markov.outward_improvement import OutwardSteps
-from psconrl.markov.sparse_solver import SparseSolver
+from psconrl.markov.select_solver import sparse_solver
 from psconrl.model.matrices import chosen_rows
+from psconrl.model.matrix_product import product
 from psconrl.model.transition import Transition
-from psconrl.products import product
-from psconrl.sizes import MULTIGRID_STATES
 
 # Scaled costs are at most one. Beyond this value rounding of the single biases exceeds what a search resolves, 1e-11.
 LARGE_BIAS = 1e5
@@ -129,8 +130,7 @@ class SparseSteps(PolicySteps):
     def __init__(self, P: csr_array, costs: Floats, available: Bools, restarts_in: int | None) -> None:
         super().__init__(costs, available)
         self._P, self._restarts_in = P, restarts_in
-        order = narrow_order(P.indptr, P.indices, P.shape[1]) if restarts_in is None else NO_ORDER
-        self._solver = SparseSolver(DirectSolver(order))
+        self._solver = sparse_solver(P, None if restarts_in is None else NO_ORDER)
         self._anchor: Floats | None = None
         self._outward = OutwardSteps(P) if self.joins_regimes else None
 

@@ -1,32 +1,34 @@
 """Solver for a sequence of sparse chains: GTH elimination, Krylov, aggregation multigrid, or LU factorisation.
 
 Chains in which little fills in, such as queues, are eliminated (``direct_solver``). This is fast whether they mix fast
-or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations (``kernels.krylov``)
-converge within a few dozen products where the chain mixes fast, and where a factorisation would fill in. Large chains
-that mix slowly are solved by aggregation multigrid (``multigrid``), whose work grows only with the number of states.
-Small ones, and those on which multigrid fails, are solved by a sparse LU (``factorisation``). Transient states are
-solved separately, component by component (``transient_costs``).
+or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations
+(``kernels.linear.krylov``) converge within a few dozen products where the chain mixes fast, and where a factorisation
+would fill in. Large chains that mix slowly are solved by aggregation multigrid (``multigrid``), whose work grows only
+with the number of states. Small ones, and those on which multigrid fails, are solved by a sparse LU
+(``factorisation``). Transient states are solved separately, component by component (``transient_costs``).
 """
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import DENSE_CLASS_STATES, MULTIGRID_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import graph, krylov, sweeps
-from psconrl.markov.direct_solver import ITERATIVE, DirectSolver, narrow_order
+from psconrl.kernels.graphs import graph
+from psconrl.kernels.linear import krylov, sweeps
+from psconrl.markov.direct_solver import DirectSolver
+from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_chain
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
 from psconrl.markov.transient_costs import collect_onward
-from psconrl.products import product
-from psconrl.sizes import DENSE_CLASS_STATES, MULTIGRID_STATES
+from psconrl.model.matrix_product import product
 
 GAIN_TOL = 1e-9  # relative to the largest cost: allowed difference between two computations of a gain
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
@@ -41,9 +43,17 @@ CYCLES = 80  # multigrid cycles before giving up
 Solved = TypeVar("Solved")
 
 
-def solve_sparse(P: csr_array, costs: Floats) -> Unichain | None:
-    """Solve chain P of shape (S, S) with costs ``(q, S)``; None if it has several closed classes."""
-    return SparseSolver(DirectSolver(narrow_order(P.indptr, P.indices, P.shape[0]))).solve(P, costs)
+class Step(NamedTuple):
+    """A method that is tried, and the most matrix-vector products it may take."""
+
+    method: str
+    products: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.method} ({self.products:,} products)" if self.products else self.method
+
+
+KRYLOV, MULTIGRID, LU = "Krylov", "aggregation multigrid", "sparse LU"
 
 
 class SparseSolver:
@@ -53,11 +63,21 @@ class SparseSolver:
     # multigrid fails on them, a factorisation would hardly do better than many products.
     KRYLOV_STEPS, KRYLOV_STEPS_OF_LARGE, PATIENT = 400, 100, 4000
 
-    def __init__(self, direct: DirectSolver = ITERATIVE) -> None:
-        self.direct = direct
-        self.slow = direct.usable  # True if Krylov iterations alone are not known to converge
+    def __init__(self, order: Order = NO_ORDER, n_states: int = 0) -> None:
+        self.direct, self._n_states = DirectSolver(order), n_states
+        self.slow = self.direct.usable  # True if Krylov iterations alone are not known to converge
         self.passing = False  # True if most states are transient
         self._guess: Unichain | None = None
+
+    def __str__(self) -> str:
+        listed = ", ".join(map(str, self.steps(self._n_states)))
+        return f"GTH elimination in an order of little fill-in, else {listed}" if self.direct.usable else listed
+
+    def steps(self, n_states: int) -> list[Step]:
+        """Return the methods that are tried, one after the other, for a chain that is not eliminated."""
+        large = n_states >= MULTIGRID_STATES
+        fast = [] if self.slow else [Step(KRYLOV, self.KRYLOV_STEPS_OF_LARGE if large else self.KRYLOV_STEPS)]
+        return [*fast, *((Step(MULTIGRID), Step(KRYLOV, self.PATIENT)) if large else ()), Step(LU)]
 
     def solve(
         self,
@@ -123,19 +143,19 @@ class SparseSolver:
         self, P: csr_array, costs: Floats, recurrent: Ints, within: float, guess: Unichain | None
     ) -> Unichain:
         """Solve a chain without transient states by the first method that succeeds."""
-        result = None
-        if not self.slow:
-            few = self.KRYLOV_STEPS if P.shape[0] < MULTIGRID_STATES else self.KRYLOV_STEPS_OF_LARGE
-            result = self._by_krylov(P, costs, within, guess, few)
-            self.slow = result is None
-        if result is None and P.shape[0] >= MULTIGRID_STATES:
-            result = self._by_multigrid(P, costs, within, guess)
-            result = result or self._by_krylov(P, costs, within, guess, self.PATIENT)
-        if result is None:
-            result = solve_directly(P, costs, recurrent, None if guess is None else guess.reference)
-            if not _agree(costs, result.gains, result.stationary):
-                raise SolverError(TOO_RARE.format(P.shape[0]))
-        return result
+        for method, products in self.steps(P.shape[0]):
+            if method == KRYLOV:
+                result = self._by_krylov(P, costs, within, guess, products)
+                self.slow = self.slow or result is None
+            elif method == MULTIGRID:
+                result = self._by_multigrid(P, costs, within, guess)
+            else:
+                result = solve_directly(P, costs, recurrent, None if guess is None else guess.reference)
+                if not _agree(costs, result.gains, result.stationary):
+                    break
+            if result is not None:
+                return result
+        raise SolverError(TOO_RARE.format(P.shape[0]))
 
     def _by_krylov(
         self, P: csr_array, costs: Floats, within: float, guess: Unichain | None, most: int

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Ints
-from psconrl.kernels import successors
-from psconrl.kernels.end_components import end_component_pairs
+from psconrl.base.arrays import Bools, Ints
+from psconrl.kernels.graphs import successors
+from psconrl.kernels.graphs.end_components import end_component_pairs
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 

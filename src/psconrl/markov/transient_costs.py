@@ -4,20 +4,21 @@ r"""Expected total cost collected in transient states until they are left.
 
 for transitions W among n such states, in CSR form. States that communicate are solved together. These groups are solved
 one after the other, each after all groups that it leads to; without cycles that is one pass. A small group is solved by
-GTH elimination (``kernels.elimination``). A large one is swept until convergence if it is left quickly, and factorised
-otherwise.
+GTH elimination (``kernels.linear.elimination``). A large one is swept until convergence if it is left quickly, and
+factorised otherwise.
 """
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.sizes import DENSE_GROUP_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import graph, successors, transient
+from psconrl.kernels.chains import transient
+from psconrl.kernels.graphs import graph, successors
 from psconrl.markov.factorisation import collect_sparse
 from psconrl.markov.gain_bias import FALLS_APART
-from psconrl.products import product
-from psconrl.sizes import DENSE_GROUP_STATES
+from psconrl.model.matrix_product import product
 
 
 def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:

@@ -9,13 +9,14 @@ that lead to it.
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.sizes import DENSE_GROUP_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import graph, successors, visits
+from psconrl.kernels.chains import visits
+from psconrl.kernels.graphs import graph, successors
 from psconrl.markov.gain_bias import FALLS_APART
-from psconrl.markov.sparse_solver import solve_sparse
-from psconrl.products import product
-from psconrl.sizes import DENSE_GROUP_STATES
+from psconrl.markov.select_solver import solve_sparse
+from psconrl.model.matrix_product import product
 
 
 def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 
+from psconrl.base.sizes import ENUMERATED_POLICIES
 from psconrl.markov.chain import chain_of
 from psconrl.markov.structure import end_components
 from psconrl.model.cmdp import CMDP
-from psconrl.sizes import ENUMERATED_POLICIES
 
 
 def is_unichain(cmdp: CMDP) -> bool | None:

@@ -18,9 +18,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from psconrl.caps import need
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
 from psconrl.errors import PsconrlError
-from psconrl.escaping import quoted
 
 DEFLATED_MOST = 1032  # bytes that one byte of a deflate stream can stand for (the zlib manual)
 TEXT_PARSED_BYTES = 7  # bytes of memory per byte of JSON, at worst: a character takes four, and is parsed to twenty

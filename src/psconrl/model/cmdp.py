@@ -14,14 +14,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Bools, Floats, Matrix
+from psconrl.base.arrays import Bools, Floats, Matrix
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model import validation
 from psconrl.model.gymnasium_table import cost_names, read_table
 from psconrl.model.layout import GridLayout
 from psconrl.model.names import Names
 from psconrl.model.rates import costs_of_time, uniformised
+from psconrl.model.thresholds import in_order
 from psconrl.model.transition import Transition
 from psconrl.model.units import Units, read_units
 
@@ -263,8 +264,7 @@ class CMDP:
         [0.5]
         """
         if isinstance(thresholds, Mapping):
-            in_force = self.names.signs[1:] * self.thresholds
-            thresholds = dict(zip(self.cost_names[1:], in_force.tolist(), strict=True)) | dict(thresholds)
+            thresholds = in_order(thresholds, self.cost_names[1:], self.at_least, self.thresholds)
         limits = validation.read_thresholds(thresholds, self.cost_names, self.at_least)
         return self._replaced(thresholds=validation.frozen(limits))
 

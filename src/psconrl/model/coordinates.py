@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.model.cmdp import CMDP
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -36,6 +37,14 @@ def coordinates(cmdp: CMDP) -> Coordinates | None:
     if len(np.unique(values, axis=0)) < cmdp.n_states:
         return None
     return Coordinates(tuple(axis_name(form, k) for k in varied), values[:, varied])
+
+
+def why_unlike(cmdp: CMDP) -> str:
+    """Say why states have no coordinates, for a model for which ``coordinates`` is None."""
+    names = cmdp.state_names
+    assert names is not None
+    other = next((name for name in names if NUMBER.sub("", name) != NUMBER.sub("", names[0])), names[-1])
+    return f"{quoted(names[0])} and {quoted(other)} do not differ in a number alone"
 
 
 def with_total(places: Coordinates) -> Coordinates:

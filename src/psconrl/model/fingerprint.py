@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels.csr import entries_of_dense
+from psconrl.base.arrays import Floats, Ints
+from psconrl.kernels.linear.csr import entries_of_dense
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.base.arrays import Bools, Floats, Ints, Matrix
+from psconrl.base.sizes import TABLE_DENSE_ENTRIES
 from psconrl.errors import ModelError
 from psconrl.model.validation import as_floats, read_initial
-from psconrl.sizes import TABLE_DENSE_ENTRIES
 
 RESETS = 50  # number of resets to find the start of an environment that does not declare it
 

@@ -13,10 +13,10 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
 
-from psconrl.caps import need
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
+from psconrl.base.files import as_path, reading, write_atomically
 from psconrl.errors import ModelError, PsconrlError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.files import as_path, reading, write_atomically
 from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange import files as exchange_files

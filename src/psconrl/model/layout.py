@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from psconrl.arrays import Ints
+from psconrl.base.arrays import Ints
 from psconrl.errors import ModelError
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix
-from psconrl.kernels import csr
+from psconrl.base.arrays import Bools, Floats, Ints, Matrix
+from psconrl.kernels.linear import csr
 
 
 def clear(matrix: Matrix, rows: Bools) -> None:

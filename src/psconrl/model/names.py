@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import PolicyError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.units import Units
 
 SHOWN_SHARE = 1e-9  # actions of smaller probability are not shown

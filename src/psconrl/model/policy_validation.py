@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import PolicyError
-from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.validation import as_floats
 

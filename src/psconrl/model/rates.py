@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Matrix
+from psconrl.base.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
 from psconrl.model import matrices, validation
 

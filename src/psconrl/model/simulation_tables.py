@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats, Places
+from psconrl.base.arrays import Floats, Places
 from psconrl.errors import ConfigError, ModelError, unknown_name
-from psconrl.kernels import csr
-from psconrl.kernels.play import EXACT, LARGEST_POISSON_MEAN, POISSON, TWO_POINT, UNIFORM, emit
+from psconrl.kernels.linear import csr
+from psconrl.kernels.play.play_loop import EXACT, LARGEST_POISSON_MEAN, POISSON, TWO_POINT, UNIFORM, emit
 from psconrl.model.cmdp import CMDP
 
 EMISSIONS = ("deterministic", "uniform", "two-point", "bernoulli", "poisson")
@@ -21,7 +21,7 @@ class Tables:
     successors: Places
     cdf: Floats
     outcomes: Floats  # (m+1, entries) cost of each transition, or its mean if costs are random
-    emission: int  # distribution of costs around their means, as in ``kernels.play``
+    emission: int  # distribution of costs around their means, as in ``kernels.play.play_loop``
     ranges: Floats  # (2, m+1) the least and largest value of each cost in the model; 0 and 1 if costs are Bernoulli
 
     @classmethod

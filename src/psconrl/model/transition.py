@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix, Places, in_32_bits
+from psconrl.base.arrays import Bools, Floats, Ints, Matrix, Places, in_32_bits
+from psconrl.base.sizes import EMPTY_DENSE_STATES, MOSTLY_ZEROS
 from psconrl.errors import ModelError
-from psconrl.kernels import attractor, double_double, graph, policy_chain, successors
-from psconrl.kernels.transitions import Rows
+from psconrl.kernels.chains import double_double, policy_chain
+from psconrl.kernels.graphs import attractor, graph, successors
+from psconrl.kernels.search.transitions import Rows
 from psconrl.model.matrices import chosen_rows, mixed_sparse_rows, restarting, without_unlikely
-from psconrl.products import product
-from psconrl.sizes import EMPTY_DENSE_STATES, MOSTLY_ZEROS
+from psconrl.model.matrix_product import product
 
 
 class Transition(ABC):
@@ -88,7 +89,7 @@ class Transition(ABC):
 
     @cached_property
     def support(self) -> tuple[Ints, Ints]:
-        """Graph of possible transitions (indptr, indices) of the pairs, in CSR form; see ``kernels.graph``."""
+        """Graph of possible transitions (indptr, indices) of the pairs, in CSR form; see ``kernels.graphs.graph``."""
         return self._support()
 
     def reachable_from(self, start: Bools) -> Bools:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Matrix, in_32_bits, read_only
-from psconrl.caps import LARGEST_COST
+from psconrl.base.arrays import Bools, Floats, Matrix, in_32_bits, read_only
+from psconrl.base.caps import LARGEST_COST
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, PsconrlError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.matrices import clear, expectation, first_wrong_entry
+from psconrl.model.thresholds import in_order
 from psconrl.model.transition import Transition
 
 ROW_SUM_TOL = 1e-9  # allowed error of a row's sum; rows are then normalised exactly
@@ -305,14 +306,7 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...], at_least: froz
     """Return thresholds (m,), from an array or a mapping by name, which gives negated quantities their own sign."""
     m = len(cost_names) - 1
     if isinstance(thresholds, Mapping):
-        for name in thresholds:
-            if name not in cost_names[1:]:
-                raise ModelError(unknown_name("constrained cost", name, cost_names[1:]))
-        missing = [name for name in cost_names[1:] if name not in thresholds]
-        if missing:
-            raise ModelError(f"thresholds must cover every constrained cost; {quoted(missing[0])} is missing")
-        given = as_floats([thresholds[name] for name in cost_names[1:]], "thresholds")
-        thresholds = given * np.array([-1.0 if name in at_least else 1.0 for name in cost_names[1:]])
+        thresholds = in_order(thresholds, cost_names[1:], at_least)
     tau = np.atleast_1d(as_floats(thresholds, "thresholds")).copy()
     if tau.shape != (m,):
         raise ModelError(

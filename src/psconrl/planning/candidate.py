@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels.occupancy import least_positive, one_hot
+from psconrl.base.arrays import Floats, Ints
+from psconrl.kernels.chains.occupancy import least_positive, one_hot
 from psconrl.planning.tolerances import RESIDUE
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import csv_cell, quoted
+from psconrl.base.files import as_path, write_atomically
 from psconrl.errors import PolicyError
-from psconrl.escaping import csv_cell, quoted
-from psconrl.files import as_path, write_atomically
 from psconrl.model.names import Names
 
 COLUMNS = ("state", "action", "probability", "long_run_share")

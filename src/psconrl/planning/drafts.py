@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.sizes import PLANNED_DENSE_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.chains.occupancy import one_hot
 from psconrl.markov.chain import chain_of
 from psconrl.markov.structure import attractor_policy, find_end_components
 from psconrl.model.cmdp import CMDP
@@ -27,7 +28,6 @@ from psconrl.planning.randomisation import fewest_randomised
 from psconrl.planning.repair import between_classes, connected, optimal_actions
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.tolerances import LARGEST_PRICES
-from psconrl.sizes import PLANNED_DENSE_STATES
 
 # Default share of the time in which a draft moves between classes that it mixes. Larger than that of a plan: a draft is
 # played in short episodes, and a class that is left more rarely than once in an episode is never left.

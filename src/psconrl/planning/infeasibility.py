@@ -1,26 +1,30 @@
-"""Explanation of infeasible models: the least average of each cost alone, under the other constraints, and jointly."""
+"""Explanation of infeasible limits: what each can be brought to alone, under the other limits, and jointly."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.tolerances import INVOLVED
 
 
 @dataclass(frozen=True, eq=False)
 class Infeasibility:
-    """Why no policy meets the thresholds, and what could be met instead, in the user's units."""
+    """Why no policy meets the thresholds, and what could be met instead, in the user's units.
 
-    names: tuple[str, ...]  # of the constrained costs
+    Numbers are those of costs: negative quantities where a threshold is a lower one.
+    """
+
+    names: tuple[str, ...]  # of the constrained costs, or of limited quantities
     thresholds: Floats  # (m,)
     alone: Floats  # (m,) least average of each cost without any constraint
     with_others: Floats  # (m,) least average under all other constraints; nan if those are infeasible by themselves
     jointly: Floats  # (m,) averages of a policy that minimises the largest excess relative to the cost's range
-    multipliers: Floats  # (m,) the Farkas weights; the largest is 1
-    at_least: frozenset[str] = frozenset()  # costs that are the negative of a quantity with a lower bound
+    multipliers: Floats  # (m,) the Farkas weights; the largest is 1; nan of limits that are no averages
+    lower: tuple[bool, ...]  # (m,) whether a threshold is a lower one
 
     def __str__(self) -> str:
         tau = self.thresholds
@@ -30,10 +34,10 @@ class Infeasibility:
             others = [j for j in hopeless if j != i]
             more = "".join(f" Nor {self._limit(j)} ({self._end(j)} {self._shown(j, self.alone[j])})." for j in others)
             return (
-                f"no policy keeps {self._limit(i)}; the {self._end(i)} reachable average is "
+                f"no policy keeps {self._limit(i)}; the {self._end(i)} reachable {self._what} is "
                 f"{self._shown(i, self.alone[i])}. {self._relax(i)} the threshold.{more}"
             )
-        involved = [i for i in range(len(tau)) if self.multipliers[i] > INVOLVED]
+        involved = self._involved
         limits = " and ".join(self._limit(i) for i in involved)
         possible = [i for i in involved if np.isfinite(self.with_others[i])]
         ways = [f"'{self.names[i]}' to {self._shown(i, self.with_others[i])}" for i in possible]
@@ -43,23 +47,46 @@ class Infeasibility:
             for k, way in enumerate(ways)
         )
         prices = ", ".join(f"'{self.names[i]}' {self.multipliers[i]:.3g}" for i in involved)
-        return f"no policy keeps {limits} together. {remedy or 'Relax several of them'} (multipliers: {prices})."
+        weights = f" (multipliers: {prices})" if self._has_weights else ""
+        return f"no policy keeps {limits} together. {remedy or 'Relax several of them'}{weights}."
 
-    def _floor(self, i: int) -> bool:
-        return self.names[i] in self.at_least
+    def record(self) -> dict[str, Any]:
+        """Return plain data for JSON, in the sense of the user; what is not known becomes None."""
+        signs = np.where(self.lower, -1.0, 1.0)
+        numbers = {"alone": self.alone, "with_others": self.with_others, "jointly": self.jointly}
+        return {"message": str(self)} | {
+            what: {n: x if np.isfinite(x) else None for n, x in zip(self.names, (signs * row).tolist(), strict=True)}
+            for what, row in numbers.items()
+        }
+
+    @property
+    def _has_weights(self) -> bool:
+        return bool(np.isfinite(self.multipliers).all())
+
+    @property
+    def _what(self) -> str:
+        return "average" if self._has_weights else "value"
+
+    @property
+    def _involved(self) -> list[int]:
+        """The limits that cannot be kept together: those of positive weight, or those without which the others can."""
+        if self._has_weights:
+            return np.flatnonzero(self.multipliers > INVOLVED).tolist()
+        known = np.flatnonzero(np.isfinite(self.with_others)).tolist()
+        return known if len(known) > 1 else list(range(len(self.names)))
 
     def _shown(self, i: int, x: float) -> str:
-        return f"{-x if self._floor(i) else x:.6g}"
+        return f"{-x if self.lower[i] else x:.6g}"
 
     def _limit(self, i: int) -> str:
         tau = float(self.thresholds[i])
-        return f"'{self.names[i]}' " + (f">= {-tau:g}" if self._floor(i) else f"<= {tau:g}")
+        return f"'{self.names[i]}' " + (f">= {-tau:g}" if self.lower[i] else f"<= {tau:g}")
 
     def _end(self, i: int) -> str:
-        return "largest" if self._floor(i) else "least"
+        return "largest" if self.lower[i] else "least"
 
     def _relax(self, i: int) -> str:
-        return "Lower" if self._floor(i) else "Raise"
+        return "Lower" if self.lower[i] else "Raise"
 
 
 def explain_infeasibility(
@@ -70,17 +97,20 @@ def explain_infeasibility(
     ``jointly`` are the averages (m,) of a policy of least excess, ``multipliers`` the Farkas weights. ``least`` returns
     the least average objective of a model, or None if that model is infeasible too.
     """
-    m = cmdp.n_constraints
-    alone, with_others = np.empty(m), np.full(m, np.nan)
-    for i in range(m):
-        free = least(_only(cmdp, i, []))
-        assert free is not None, "a model without constraints is feasible"
-        alone[i] = free
-        others = [j for j in range(m) if j != i]
-        kept = least(_only(cmdp, i, others)) if others else free
-        if kept is not None:
-            with_others[i] = kept
-    return Infeasibility(cmdp.cost_names[1:], cmdp.thresholds, alone, with_others, jointly, multipliers, cmdp.at_least)
+    alone, with_others = least_values(cmdp.n_constraints, lambda i, others: least(_only(cmdp, i, others)))
+    lower = tuple(name in cmdp.at_least for name in cmdp.cost_names[1:])
+    return Infeasibility(cmdp.cost_names[1:], cmdp.thresholds, alone, with_others, jointly, multipliers, lower)
+
+
+def least_values(m: int, least: Callable[[int, list[int]], float | None]) -> tuple[Floats, Floats]:
+    """Return the least value of each of m limited costs alone, and under all other limits; nan if there is none.
+
+    ``least``: returns that of a cost under some limits, given by number, or None.
+    """
+    others = [[j for j in range(m) if j != i] for i in range(m)]
+    alone = [least(i, []) for i in range(m)]
+    with_others = [least(i, others[i]) for i in range(m)] if m > 1 else alone
+    return np.array(alone, dtype=np.float64), np.array(with_others, dtype=np.float64)
 
 
 def _only(cmdp: CMDP, objective: int, limits: list[int]) -> CMDP:

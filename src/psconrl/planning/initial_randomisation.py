@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.chains.occupancy import one_hot
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate, Dual
-from psconrl.planning.certificate import certificate_of
 from psconrl.planning.mixture_policy import PolicyMixture, evaluate_mixture
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
+from psconrl.planning.proof.certify import certificate_of
 from psconrl.planning.settling import rounds_to_settle
 
 

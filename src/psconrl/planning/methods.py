@@ -4,22 +4,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import MULTICHAIN_LP_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.chains.occupancy import one_hot
 from psconrl.markov.structure import EndComponents, find_end_components
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.components.solve import solve_components
-from psconrl.planning.lp import solve_lp
+from psconrl.planning.linear_programs.lp import solve_lp
+from psconrl.planning.linear_programs.multichain import solve_multichain
 from psconrl.planning.mixture.howard import greedy_policy
 from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.mixture.solve import Solution, solve
-from psconrl.planning.multichain import solve_multichain
 from psconrl.planning.problem import Problem
 from psconrl.planning.progress import Watch
 from psconrl.planning.randomisation import fewest_randomised
-from psconrl.sizes import MULTICHAIN_LP_STATES
 
 LEAST_ROOM = 1e-4  # of the range of a cost: less slack would give extreme weights
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels.occupancy import one_hot
+from psconrl.base.arrays import Floats, Ints
+from psconrl.kernels.chains.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.proof import Certificate
+from psconrl.planning.proof.certificate import Certificate
 
 
 @dataclass(frozen=True, eq=False)

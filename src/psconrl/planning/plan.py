@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
 from psconrl.errors import InfeasibleError, PolicyError
-from psconrl.escaping import quoted
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy, randomised_in
+from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy, randomised_in
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.names import Names
@@ -20,9 +20,9 @@ from psconrl.planning.deployable import Deployable, DrawnPolicy
 from psconrl.planning.exact.exact_plan import ExactPlan
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
-from psconrl.planning.proof import Certificate, Status
-from psconrl.planning.proof_files import save_proof
-from psconrl.planning.proven import proven
+from psconrl.planning.proof.certificate import Certificate, Status
+from psconrl.planning.proof.proof_files import save_proof
+from psconrl.planning.proof.sentences import proven
 
 
 @dataclass(frozen=True, eq=False)

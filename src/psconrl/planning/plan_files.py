@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.files import as_path, write_atomically
 from psconrl.errors import PolicyError
-from psconrl.escaping import quoted
-from psconrl.files import as_path, write_atomically
 from psconrl.model.archive import Archive, opened_archive
 from psconrl.model.names import Names
 from psconrl.model.units import read_units
@@ -22,7 +22,7 @@ from psconrl.model.validation import read_at_least
 from psconrl.planning.exact.exact_plan import ExactPlan
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
-from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.proof.certificate import Certificate, Status
 from psconrl.planning.tolerances import PROVEN_EXCESS, SUM_OF_SHARES
 
 FORMAT = "psconrl-plan"
@@ -77,11 +77,7 @@ def record(plan: Any) -> dict[str, Any]:
     if names.at_least:
         result["at_least"] = sorted(names.at_least)
     if plan.infeasibility is not None:
-        why = plan.infeasibility
-        result["infeasibility"] = {"message": str(why)} | {
-            what: dict(zip(why.names, (sign * getattr(why, what)).tolist(), strict=True))
-            for what in ("alone", "with_others", "jointly")
-        }
+        result["infeasibility"] = plan.infeasibility.record()
     return {key: _finite(value) for key, value in result.items()}
 
 
@@ -166,7 +162,8 @@ def _read(arrays: Archive) -> dict[str, Any]:
     infeasibility = None
     if header["infeasible"]:
         limits = {name: _floats(arrays, f"infeasibility_{name}", (m,)) for name in _LIMITS}
-        infeasibility = Infeasibility(costs[1:], **limits, at_least=read_at_least(header.get("at_least", ()), costs))
+        at_least = read_at_least(header.get("at_least", ()), costs)
+        infeasibility = Infeasibility(costs[1:], **limits, lower=tuple(name in at_least for name in costs[1:]))
     return given | {
         "status": Status(header["status"]),
         "value": float(header["value"]),

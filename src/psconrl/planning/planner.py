@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from psconrl.arrays import Ints
+from psconrl.base.arrays import Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.sizes import LAST_RESORT_STATES, SECOND_OPINION_STATES
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.planning.certificate_units import units
-from psconrl.planning.certification import certified, certified_as_played, unevaluated
+from psconrl.model.matrix_product import product
 from psconrl.planning.exact.judgement import joined
 from psconrl.planning.exact.last_resort import asked_for, is_open, need_exact_size, settled
 from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
@@ -26,12 +26,12 @@ from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.progress import Progress, Watch
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.candidate_to_plan import certified, certified_as_played, unevaluated
+from psconrl.planning.proof.certificate import Status
+from psconrl.planning.proof.certificate_units import units
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
 from psconrl.planning.tolerances import PROVEN_POLICY, ROUNDED_ENTRY
-from psconrl.products import product
-from psconrl.sizes import LAST_RESORT_STATES, SECOND_OPINION_STATES
 
 # Number of times a model whose proof failed is planned again, on the scale of the costs that its policy meets.
 RESCALINGS = 2
@@ -39,7 +39,7 @@ RESCALINGS = 2
 LESS_OPEN = 0.5
 
 
-def plan(
+def plan_model(
     cmdp: CMDP,
     method: str = "mixture",
     start: Plan | None = None,

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
-from psconrl.kernels.products import combine
+from psconrl.base.arrays import Bools, Floats
+from psconrl.base.sizes import PLANNED_DENSE_STATES
+from psconrl.kernels.arithmetic.products import combine
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.planning.scaling import Scaling
-from psconrl.sizes import PLANNED_DENSE_STATES
 
 
 class Problem(NamedTuple):

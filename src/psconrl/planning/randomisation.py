@@ -16,20 +16,20 @@ optimal occupancies.
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels import lu
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy, randomised_in
-from psconrl.kernels.products import dot
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import SAME_BITS_STATES, VERTEX_STATES
+from psconrl.kernels.arithmetic.products import dot
+from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy, randomised_in
+from psconrl.kernels.linear import lu
 from psconrl.markov.chain import chain_of
 from psconrl.markov.structure import attractor_policy
+from psconrl.model.matrix_product import product
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.mixture.howard import Column, Howard, disjoint_log_masses
 from psconrl.planning.mixture.solve import Solution, stationary_policy
-from psconrl.planning.policy_from_occupancy import mixed_occupancy
+from psconrl.planning.mixture_frequencies import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE, UNVISITED
-from psconrl.products import product
-from psconrl.sizes import SAME_BITS_STATES, VERTEX_STATES
 
 
 def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Floats]:

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
+from psconrl.model.matrix_product import product
 from psconrl.planning.candidate import Candidate, Dual
-from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
+from psconrl.planning.proof.certificate_units import units
 from psconrl.planning.tolerances import CONNECTING_SHARE, PROVEN_EXCESS, PROVEN_GAP, TIED_ACTION, TIED_SHARES
-from psconrl.products import product
 
 
 def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) -> bool:

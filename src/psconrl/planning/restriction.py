@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels.occupancy import one_hot
+from psconrl.base.arrays import Floats, Ints
+from psconrl.kernels.chains.occupancy import one_hot
 from psconrl.markov.structure import reachable
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.mixture_policy import PolicyMixture

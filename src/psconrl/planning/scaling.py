@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
-from psconrl.kernels.costs import scale_of, scaled_costs
-from psconrl.kernels.double_double import combine
+from psconrl.base.arrays import Bools, Floats
+from psconrl.kernels.chains.costs import scale_of, scaled_costs
+from psconrl.kernels.chains.double_double import combine
+from psconrl.model.matrix_product import product
 from psconrl.planning.candidate import Dual
-from psconrl.products import product
 
 # A cost whose range exceeds this many times its smallest distance from the middle is scaled by that distance,
 USUAL_COSTS = 1e4

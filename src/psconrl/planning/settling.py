@@ -10,7 +10,7 @@ from the initial distribution :math:`\beta`. So its error is at most
 
 import numpy as np
 
-from psconrl.kernels import policy_evaluation
+from psconrl.kernels.chains import policy_evaluation
 from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
 

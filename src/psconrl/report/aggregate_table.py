@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from psconrl.base.escaping import csv_cell
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import csv_cell
 from psconrl.report.aggregates import (
     BOOTSTRAP_RUNS,
     RELATIVE_LOSS,

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.report.curves import Experiment
 from psconrl.report.page_tables import criterion

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
 from psconrl.experiment.board_protocol import REFERENCE, board_groups
-from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
 from psconrl.report.leaderboard import Board, BoardPart, Losses, Standing, leaderboards, positions_by_label, short
 from psconrl.report.page import as_json, fill_page

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from scipy.stats import t as student
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.number_format import format_number
 
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"

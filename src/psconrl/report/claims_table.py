@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.base.escaping import markdown_text
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
-from psconrl.escaping import markdown_text
 from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, LEARNED
-from psconrl.files import write_atomically
 from psconrl.learning.registry import title_of
 from psconrl.report.claim_rules import (
     LEAST_RUNS,

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.escaping import quoted
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
 from psconrl.experiment.environment_record import model_from
-from psconrl.experiment.own_metrics import OwnValues, own_values
-from psconrl.experiment.own_titles import shown_titles
 from psconrl.experiment.store import Store
+from psconrl.experiment.user_metrics import OwnValues, own_values
+from psconrl.experiment.user_titles import shown_titles
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units, read_units
 from psconrl.report.style import UNKNOWN, Look, looks_of

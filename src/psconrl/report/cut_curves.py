@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.number_format import format_number
 from psconrl.report.panel_contents import Line, PlottedCurve, Reach
 from psconrl.report.statistics import MeanInterval

@@ -10,12 +10,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from psconrl.base.escaping import csv_cell, quoted
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError, StoreError
-from psconrl.escaping import csv_cell, quoted
 from psconrl.experiment.default_options import options_left_out
 from psconrl.experiment.provenance import PROVENANCE
 from psconrl.experiment.store import Store
-from psconrl.files import write_atomically
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.metrics import available, metrics_of
 

@@ -8,9 +8,9 @@ from typing import IO
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from psconrl.base.escaping import xml_text
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
-from psconrl.escaping import xml_text
-from psconrl.files import write_atomically
 
 PRINT_DPI = 300
 LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is shown as $

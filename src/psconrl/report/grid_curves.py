@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.report.statistics import INTERVAL_RUNS, LEVEL, MeanInterval, interval, mean_weights, without_interval
 
 DECADE = 10.0  # last round over first round of the fit

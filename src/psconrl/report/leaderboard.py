@@ -21,9 +21,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from scipy.stats import rankdata
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.experiment.spec import COSTS_SUFFIX, OTHERS_TITLE, EnvironmentGroup
 from psconrl.report.curves import Curves, Experiment

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.escaping import markdown_text
+from psconrl.base.escaping import markdown_text
 from psconrl.experiment.spec import WHOLE_TITLE
 from psconrl.report.leaderboard import Board, Standing, positions_by_label, short
 from psconrl.report.number_format import format_number

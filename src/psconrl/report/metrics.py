@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.priced_regret import has_score, regret_at_prices, score
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
-from psconrl.files import write_atomically
 from psconrl.report.style import Look, looks_of
 
 DIGITS = 6  # significant digits of means and of numbers in tables: more than a curve or a reader can use

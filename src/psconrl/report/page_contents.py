@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.extras import has_matplotlib
 from psconrl.errors import PsconrlError
 from psconrl.experiment.provenance import provenance_rows
 from psconrl.experiment.store import GROUP, Store
-from psconrl.extras import has_matplotlib
-from psconrl.planning.planner import plan
-from psconrl.planning.proof import Status
+from psconrl.planning.planner import plan_model
+from psconrl.planning.proof.certificate import Status
 from psconrl.report.claims_table import claims_table
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.headline import headline
@@ -213,7 +213,7 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
     from psconrl.report.policy_figure import policy_figure
 
     try:
-        best = plan(cmdp)
+        best = plan_model(cmdp)
     except PsconrlError:  # the model may have been damaged
         return []
     if best.status is Status.INFEASIBLE:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_exponent

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
 from psconrl.report.statistics import MeanInterval, estimate_of, mean_interval

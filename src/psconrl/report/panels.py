@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.report.curves import Experiment
 from psconrl.report.cut_curves import CutCurve, cut_curves, notes_on, reach_of

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.claim_rules import FigureValue
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import window_of

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.report.curves import Experiment
 from psconrl.report.example_diagram import draw_example
 from psconrl.report.metrics import measures, window_of

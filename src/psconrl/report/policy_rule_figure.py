@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.model.cmdp import CMDP
 from psconrl.model.coordinates import Coordinates, with_total
 from psconrl.planning.plan import Plan

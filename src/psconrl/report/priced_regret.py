@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 from psconrl.report.curves import Curves, Experiment
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.base.escaping import csv_cell, latex_text, markdown_text
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import csv_cell, latex_text, markdown_text
 from psconrl.report.base_differences import BaseDifferences, differences_from
 from psconrl.report.curves import Experiment
 from psconrl.report.metrics import UNKNOWN, Measure

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.report.aggregates import LossTable, performance_profile
 from psconrl.report.curves import Curves, Experiment

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
-from psconrl.files import write_atomically
 from psconrl.report.submission import Runs, Submission, SubmittedRun, difference_of_boards
 
 QUICK_BOARD = Path(__file__).with_name("quick_board.json.gz")

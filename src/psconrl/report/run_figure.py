@@ -5,7 +5,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from psconrl.model.units import Units
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 from psconrl.report.figure_files import LITERAL
 from psconrl.report.running_averages import window_for
 from psconrl.report.style import GREY, PALETTE

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 
 WINDOWS_PER_RUN = 10  # a window is about 1/WINDOWS_PER_RUN of the run
 FEWEST_ROUNDS = 100  # least number of rounds in a window, if the run has as many

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.experiment.board_protocol import REFERENCE
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment

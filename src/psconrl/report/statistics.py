@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from scipy.stats import t as student
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
 from psconrl.report.number_format import format_number

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.experiment.board_protocol import REFERENCE, Entry, Plays, protocol_digest
 from psconrl.experiment.versions import versions

@@ -6,16 +6,16 @@ from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from psconrl.caps import need
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
+from psconrl.base.files import write_atomically
+from psconrl.base.named_code import is_code, sources
 from psconrl.errors import ConfigError, StoreError
-from psconrl.escaping import quoted
 from psconrl.experiment.checksum import changed_error
 from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.sent_code import MOST_BYTES
 from psconrl.experiment.spec_file import shipped_spec
-from psconrl.files import write_atomically
 from psconrl.model.io import JSON_PARSED_BYTES
-from psconrl.named_code import is_code, sources
 from psconrl.report.submission import FACTS, Runs, Submission, SubmittedRun, files_digest
 from psconrl.report.submission_checksums import changed_in, with_checksums
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.growth import growth_exponent
 from psconrl.report.statistics import MeanInterval, mean_interval

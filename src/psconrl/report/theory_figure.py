@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
+from psconrl.answers.pareto import cost_ranges
 from psconrl.errors import ConfigError
 from psconrl.learning.registry import title_of
-from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Experiment
 from psconrl.report.growth import growth_exponent
 from psconrl.report.number_format import format_number

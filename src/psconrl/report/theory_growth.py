@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Experiment
 from psconrl.report.growth import growth_over_horizons

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.report.curves import Experiment
 from psconrl.report.panel_axes import plain
 from psconrl.report.statistics import mean_interval

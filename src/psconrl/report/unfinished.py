@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from psconrl.escaping import quoted
+from psconrl.base.escaping import quoted
 from psconrl.experiment.store import Store
 
 DONE = "SELECT label, count(*) FROM runs WHERE experiment = ? AND status = 'done' AND current GROUP BY label"

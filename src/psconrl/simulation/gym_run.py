@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.envs.continuing import ContinuingEnv, continuing
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AgentError

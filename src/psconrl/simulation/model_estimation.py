@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.base.arrays import Floats, Ints, Matrix
+from psconrl.base.escaping import quoted
+from psconrl.base.sizes import TABLE_DENSE_ENTRIES
 from psconrl.envs.continuing import ContinuingEnv, continuing
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import ConfigError, ModelError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_count, is_whole
+from psconrl.learning.argument_checks import as_count, is_whole
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.transition_beliefs import Belief
@@ -31,7 +32,6 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.policy_validation import as_policy
 from psconrl.simulation.exploration import Explorer
 from psconrl.simulation.observations import Observations
-from psconrl.sizes import TABLE_DENSE_ENTRIES
 
 
 def estimate(

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Ints
+from psconrl.base.arrays import Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, flag, in_field, integer, integers, need_that, read_fields, real, reals, text
 from psconrl.errors import AgentError, ConfigError
-from psconrl.escaping import quoted
-from psconrl.kernels.play import play
-from psconrl.kernels.rounds import LastRound
+from psconrl.kernels.play.play_loop import EpisodeInPlay, RunSoFar, play
+from psconrl.kernels.play.rounds import LastRound
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import need_all_actions
+from psconrl.learning.argument_checks import need_all_actions
 from psconrl.learning.posterior.counts import LARGEST_SUM
 from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.adapter import adapt
@@ -26,7 +27,6 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.names import Names
 from psconrl.model.simulation_tables import Tables
-from psconrl.saved_fields import Kind, flag, in_field, integer, integers, need_that, read_fields, real, reals, text
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.realised_costs import realised
 from psconrl.simulation.run import Run, Snapshots
@@ -120,34 +120,30 @@ class Simulation(Run):
             steps, learner = 1, (last_round := LastRound(self.cumulative.size))
         elif self._recorder is not None:
             learner = self._recorder.recorder
-        self.state, played, reached, ended = play(
-            self.state,
-            record.steps,
-            steps,
-            min(episode.max_steps, NO_CAP),
-            episode.policy if episode.policy.ndim == 3 else episode.policy[None],
-            _NO_CAPS if episode.visit_caps is None else episode.visit_caps.ravel(),
-            tables.indptr,
-            tables.successors,
-            tables.cdf,
-            tables.outcomes,
-            tables.emission,
-            tables.ranges,
-            actions.block[actions.position :],
-            model.block[model.position :],
-            record.visits,
-            tally.log[tally.logged :],
-            record.cost_sums,
-            self.cumulative,
-            self.thresholds,
-            self.largest_excess,
-            self.round,
-            grid,
-            reached,
-            at.cumulative,
-            at.largest_excess,
-            learner,
+        rounds = EpisodeInPlay(
+            state=self.state,
+            step=record.steps,
+            steps=steps,
+            max_steps=min(episode.max_steps, NO_CAP),
+            policy=episode.policy if episode.policy.ndim == 3 else episode.policy[None],
+            caps=_NO_CAPS if episode.visit_caps is None else episode.visit_caps.ravel(),
+            action_uniforms=actions.block[actions.position :],
+            model_uniforms=model.block[model.position :],
+            visits=record.visits,
+            log=tally.log[tally.logged :],
+            cost_sums=record.cost_sums,
         )
+        run = RunSoFar(
+            rounds=self.round,
+            thresholds=self.thresholds,
+            cumulative=self.cumulative,
+            largest=self.largest_excess,
+            checkpoints=grid,
+            next_checkpoint=reached,
+            at_checkpoints=at.cumulative,
+            largest_at_checkpoints=at.largest_excess,
+        )
+        self.state, played, reached, ended = play(tables, rounds, run, learner)
         if isinstance(agent, Stepping):
             if last_round is None:
                 agent.learned(played)

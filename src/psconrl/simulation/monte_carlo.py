@@ -13,9 +13,9 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Bools, Floats
+from psconrl.base.arrays import Bools, Floats
 from psconrl.errors import ConfigError, ModelError, PolicyError
-from psconrl.learning.checks import as_count
+from psconrl.learning.argument_checks import as_count
 from psconrl.model.validation import as_floats
 from psconrl.planning.tolerances import SUM_OF_SHARES
 

@@ -6,7 +6,7 @@ function of the outcome has a deviation of exactly 0.
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 
 FIRST_ROOM = 64  # initial capacity for outcomes; doubled when full
 

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.saved_fields import integer, need_that, read_fields, reals
+from psconrl.base.sizes import DENSE_PLAYED_CLASS_STATES, OFTEN_EVALUATED_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import policy_chain
-from psconrl.kernels.closed_classes import long_run
-from psconrl.kernels.play import expected_averages
+from psconrl.kernels.chains import policy_chain
+from psconrl.kernels.chains.closed_classes import long_run
+from psconrl.kernels.play.play_loop import expected_averages
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.stepping import Stepping
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.saved_fields import integer, need_that, read_fields, reals
 from psconrl.simulation.trace import PolicyLog
-from psconrl.sizes import DENSE_PLAYED_CLASS_STATES, OFTEN_EVALUATED_STATES
 
 EVALUATIONS, FEWER = 1_000, 100  # evaluations per run of a policy updated every round: small models, and others
 MOST_KNOWN = 2_000_000  # numbers in the cache of policies' averages

@@ -1,12 +1,12 @@
 """The costs that a simulated system incurred in each round, found again from the random numbers of the rounds.
 
 The compiled loop logs transitions, and sums of costs. Which outcome of the noise a round had follows from its uniform
-number, as in ``kernels.play``.
+number, as in ``kernels.play.play_loop``.
 """
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.model.simulation_tables import Tables
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_count
+from psconrl.learning.argument_checks import as_count
 from psconrl.planning.plan import Plan
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 from psconrl.simulation.trace import Trace
 
 THRESHOLD_ROUNDING = 1e-12  # relative error of a threshold that was written and read again, or converted to other units

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl._version import __version__
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.player import Player

@@ -16,12 +16,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints, read_only
-from psconrl.caps import need
+from psconrl.base.arrays import Floats, Ints, read_only
+from psconrl.base.caps import need
+from psconrl.base.escaping import csv_cell
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError, StoreError
-from psconrl.escaping import csv_cell
-from psconrl.files import write_atomically
-from psconrl.kernels.rounds import Recorder
+from psconrl.kernels.play.rounds import Recorder
 from psconrl.model.names import Names
 
 LONGEST_STORED = 400_000_000  # of a trajectory before compression: 16,000,000 rounds with two costs

@@ -7,10 +7,10 @@ from typing import Any
 import gymnasium
 from numpy.typing import ArrayLike
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import AdviceWarning, ConfigError, SlowWarning
-from psconrl.escaping import quoted
 from psconrl.learning.advice import advice
-from psconrl.learning.checks import is_whole
+from psconrl.learning.argument_checks import is_whole
 from psconrl.learning.runtime.contract import Learner, is_learner
 from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
@@ -83,4 +83,4 @@ def has_reward(env: Any) -> bool:
     """Return whether the objective is a reward; that of a Gymnasium environment always is."""
     if isinstance(env, CMDP):
         return env.maximise
-    return env.maximises if isinstance(env, System) else True
+    return env.statement.maximises if isinstance(env, System) else True

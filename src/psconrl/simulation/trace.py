@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import integers, listed, need_that, read_fields, reals, text
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_count, is_whole
+from psconrl.learning.argument_checks import as_count, is_whole
 from psconrl.model.units import Units
-from psconrl.saved_fields import integers, listed, need_that, read_fields, reals, text
 from psconrl.simulation.run_trajectory import RunTrajectory
 
 DEFAULT_CHECKPOINTS = 200

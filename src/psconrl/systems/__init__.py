@@ -1,5 +1,6 @@
 """Systems described by their owner: variables, noise or events, a step, costs and limits, of which models are made.
 
+>>> import psconrl
 >>> from psconrl.systems import Gamma, Poisson, System
 >>> shop = System(
 ...     state={"shelf": range(9)}, action={"order": range(5)}, noise={"demand": Poisson(Gamma(2, 1), most=10)},
@@ -8,7 +9,7 @@
 ...     minimise="holding", limits=["lost / demand <= 2%"])
 >>> shop
 System(shelf; order; unknown: demand)
->>> print(shop.plan(demand=2.3))
+>>> print(psconrl.plan(shop, demand=2.3))
 minimise holding: 0.607591 (optimal)
   lost / demand <= 0.02 holds with 0.02; one percentage point more of lost / demand is worth 0.05434
 """

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, listed, listing
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model.validation import as_floats
-from psconrl.saved_fields import Kind, listed, listing
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.noise_values import MOST_OUTCOMES
 from psconrl.systems.priors import ParameterPrior, Weights

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats, Ints, Places
+from psconrl.base.arrays import Bools, Floats, Ints, Places
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
-from psconrl.systems.exploration import Explored
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.outcome_successors import blocks_of_states, possible_at
 from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.reachable_states import Explored
 from psconrl.systems.reports import Report
 from psconrl.systems.sources import NEXT, RandomSource
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.systems.distributions import Columns, Distribution, Rows, distinct_points
 from psconrl.systems.functions import Rule, shown_values, takes_all
 from psconrl.systems.noise_base import Arguments, Noise, variables_of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 
 Columns = Mapping[str, NDArray[Any]]
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Ints
+from psconrl.base.caps import need
 from psconrl.errors import ModelError
 from psconrl.systems.distributions import Columns, Distribution, Factor, Rows, distinct_points, joined_rows
 from psconrl.systems.noise_graph import Graph, Node

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
+from psconrl.base.arrays import Bools, Floats
+from psconrl.base.saved_fields import need_that, read_fields, real, reals, table_of, text
 from psconrl.errors import ModelError
-from psconrl.kernels.rates import SLICE_UNIFORMS, draw_rates
-from psconrl.saved_fields import need_that, read_fields, real, reals, table_of, text
+from psconrl.kernels.draws.rates import SLICE_UNIFORMS, draw_rates
 from psconrl.systems.priors import Gamma, ParameterPrior, prior_from_dict
 from psconrl.systems.randomness import Parameters, Randomness, Timed
 

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.sizes import PLANNED_DENSE_STATES
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model.transition import Transition
-from psconrl.sizes import PLANNED_DENSE_STATES
 from psconrl.systems.distributions import Columns, Distribution, Rows
 from psconrl.systems.enumeration import Enumeration
-from psconrl.systems.exploration import Explored
 from psconrl.systems.expressions import Expression
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
-from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.quantities import ONE, Combination, LinearLimit
+from psconrl.systems.reachable_states import Explored
 from psconrl.systems.reports import Reports
 from psconrl.systems.sources import RandomSource
 
@@ -65,9 +65,8 @@ class Weighted:
 class Expectations:
     """Transitions, means and distributions of a system in its reachable states, at the prior means of its noise."""
 
-    def __init__(self, source: RandomSource, explored: Explored, rules: Mapping[str, Rule]) -> None:
-        self._source, self._explored = source, explored
-        self.report = Reports()
+    def __init__(self, source: RandomSource, explored: Explored, rules: Mapping[str, Rule], report: Reports) -> None:
+        self._source, self._explored, self._report = source, explored, report
         self.shape = explored.available.shape
         source.need_probabilities(explored.states)
         self._graph = source.graph()
@@ -115,9 +114,9 @@ class Expectations:
                 self._means[text] = self._mean(expression, text, name)
         return self._means[text]
 
-    def cost(self, limit: LinearLimit) -> Floats:
+    def cost(self, cost: Combination | LinearLimit) -> Floats:
         """Return the expected values (S, A) of a cost."""
-        parts = [weight * self.mean(term, limit.name) for weight, term in limit.terms]
+        parts = [weight * self.mean(term, cost.name) for weight, term in cost.terms]
         return np.asarray(sum(parts, np.zeros(self._taken.size)).reshape(self.shape))
 
     def _value(self, text: str, expression: Expression | None) -> str:
@@ -134,7 +133,7 @@ class Expectations:
 
     def _mean(self, expression: Expression, text: str, name: str) -> Floats:
         column = self._value(text, None if text in self._graph else expression)
-        enumeration = Enumeration(self._graph, self._points, [column], self.report)
+        enumeration = Enumeration(self._graph, self._points, [column], self._report)
         size = enumeration.first.size
         first, sums, fixed = np.zeros(size), np.zeros(size), True
         for rows in enumeration.blocks():
@@ -161,12 +160,17 @@ class Expectations:
         found[self._where] = values
         return found[self._taken]
 
+    def values(self, expression: Expression) -> Floats:
+        """Return all values that an expression has with positive probability, in increasing order."""
+        found = self.weighted(expression, ONE)
+        return np.unique(found.values[found.groups.probabilities > 0])
+
     def weighted(self, expression: Expression, given: Expression) -> Weighted:
         """Return the distribution of an expression and of the weight of a round."""
         key = expression.text, given.text
         if key not in self._weighted:
             columns = [self._value(one.text, None if one.text in self._graph else one) for one in (expression, given)]
-            enumeration = Enumeration(self._graph, self._points, list(dict.fromkeys(columns)), self.report)
+            enumeration = Enumeration(self._graph, self._points, list(dict.fromkeys(columns)), self._report)
             found = enumeration.distribution(merged=not enumeration.jointly)
             rows = Rows(found.contexts, found.probabilities, found.values)
             values, weights = (

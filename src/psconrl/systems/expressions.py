@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.systems.rounding import compared, size_of_result, size_of_values
 from psconrl.systems.syntax import parsed, written
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats
+from psconrl.base.arrays import Bools, Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 
 COMPARED = 200  # points at which a call with arrays is compared with single calls, each made twice

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.caps import need
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.systems.functions import Rule
 from psconrl.systems.variables import Space
 

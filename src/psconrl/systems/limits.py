@@ -12,19 +12,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
+from psconrl.base.limit_text import read_limit_text, split
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 from psconrl.systems.quantities import ONE, Combination, LinearLimit, Mean, Percentile, Quantity, Ratio, Shortfall
 from psconrl.systems.syntax import exact, parsed, written
 
 PERCENTILE = re.compile(r"p(\d{1,2}(?:_\d+)?)")  # p95, p99_9
 SHORTFALL = re.compile(r"cvar(\d{1,2}(?:_\d+)?)")
-RELATIONS: dict[type, str] = {ast.LtE: "<=", ast.Lt: "<=", ast.GtE: ">=", ast.Gt: ">=", ast.Eq: "=="}
 LARGEST_SHARE = 1 - Fraction(1, 10**8)  # of a percentile; beyond, less than the precision of a plan is left
 SAME_LIMIT = 2e-9  # of the number, or of one: a smaller excess is the precision of a plan
 CONDITIONS = (ast.Compare, ast.BoolOp)
@@ -113,18 +115,15 @@ class Statement:
         several = (self.goal, *(requirement.quantity for requirement in self.requirements))
         return tuple(q for q in several if isinstance(q, Shortfall) and q.level is None)
 
-    def objective(self) -> LinearLimit:
-        """Return the objective as a cost, which must be linear."""
-        if isinstance(self.goal, Mean | Shortfall):
-            return self.goal.limit(0.0, False)
-        raise ModelError(
-            f"the objective {quoted(self.goal.text)} is not linear: plan it with system.plan(...), whose answer has a "
-            "linear model with the same optimum, or learn with system.linear()"
-        )
-
-    def limits(self) -> list[LinearLimit]:
-        """Return the linear limits, with different names."""
-        found: list[LinearLimit] = []
+    @cached_property
+    def rows(self) -> tuple[LinearLimit, ...]:
+        """The costs of a model: of the objective, which must be linear, and of the limits, with different names."""
+        if not isinstance(self.goal, Mean | Shortfall):
+            raise ModelError(
+                f"the objective {quoted(self.goal.text)} is not linear: plan it with psconrl.plan(system), whose "
+                "answer has a linear model with the same optimum, or learn psconrl.linear(system)"
+            )
+        found = [self.goal.limit(0.0, False)]
         taken = {self.goal.text}
         for requirement in self.requirements:
             for number, below in requirement.sides:
@@ -136,7 +135,17 @@ class Statement:
                         break
                 taken.add(name)
                 found.append(replace(row, name=name))
-        return found
+        return tuple(found)
+
+    @property
+    def signs(self) -> Floats:
+        """The signs of the rows in a model: -1 for what is maximised, or kept at or above a number."""
+        return np.array([-1.0 if self.maximises else 1.0, *(-1.0 if row.at_least else 1.0 for row in self.rows[1:])])
+
+    @property
+    def thresholds(self) -> Floats:
+        """The thresholds of the rows in a model."""
+        return self.signs[1:] * [row.threshold for row in self.rows[1:]]
 
     def with_requirements(self, limits: Any, known: frozenset[str]) -> "Statement":
         """Return the statement with some limits replaced, added or, if None, left out."""
@@ -219,31 +228,22 @@ def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requireme
     if not isinstance(text, str):
         raise ModelError(f"a limit must be a text such as 'lost <= 0.1'; got {quoted(text)}")
     tree = _parsed(text, "a limit")
-    sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
-    relations = [RELATIONS.get(type(op), "") for op in getattr(tree, "ops", [])]
-    numbers = [_constant(side) for side in sides]
-    where = [k for k, number in enumerate(numbers) if number is None]
-    in_order = relations in (["<="], [">="], ["=="]) or (relations in (["<=", "<="], [">=", ">="]) and where == [1])
-    if len(where) != 1 or not in_order:
+    comparison = isinstance(tree, ast.Compare) and len(tree.ops) == len(split(text)[1])
+    found = read_limit_text(text, _number) if comparison else None
+    if found is None:
         raise ModelError(
             "a limit must be a text such as 'lost <= 0.1', 'profit >= 2', 'x == 3' or '1 <= x <= 3'; "
             f"got {quoted(text)}"
         )
-    low = high = None
-    for k, number in enumerate(numbers):
-        if number is None:
-            continue
-        number = _finite(number, text)
-        relation = relations[min(k, len(relations) - 1)]
-        is_high = (relation == "<=") == (k > where[0])
-        if relation == "==" or is_high:
-            high = number
-        if relation == "==" or not is_high:
-            low = number
-    quantity = _quantity(sides[where[0]], known)
+    low, high = (None if number is None else _finite(number, text) for number in (found.low, found.high))
+    quantity = _quantity(_parsed(found.quantity, "a limit"), known)
     if isinstance(quantity, Shortfall) and low is not None:
         raise ModelError(f"{quoted(text)}: an expected shortfall can be kept at or below a number, not above")
     return _sided(Requirement(quantity.text if name is None else name, quantity, low, high))
+
+
+def _number(text: str) -> float | None:
+    return _constant(_parsed(text, "a limit"))
 
 
 def _parsed(text: str, what: str) -> ast.expr:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from psconrl.caps import need
+from psconrl.base.caps import need
 from psconrl.errors import ModelError, unknown_name
 
 MOST_TEMPLATE = 1000  # characters

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import need
 from psconrl.errors import ModelError
 from psconrl.systems.distributions import Columns, Distribution
 from psconrl.systems.enumeration import ROWS_AT_ONCE, Enumeration, Points, is_few

@@ -19,9 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats
-from psconrl.errors import ModelError
-from psconrl.saved_fields import (
+from psconrl.base.arrays import Bools, Floats
+from psconrl.base.saved_fields import (
     Kind,
     brief,
     fields,
@@ -34,6 +33,7 @@ from psconrl.saved_fields import (
     table_of,
     text,
 )
+from psconrl.errors import ModelError
 from psconrl.systems.categorical import Categorical, Joint
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.noise_values import (

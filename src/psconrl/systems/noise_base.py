@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats
+from psconrl.base.arrays import Bools, Floats
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, need_that, read_fields, reals
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model.validation import as_floats
-from psconrl.saved_fields import Kind, need_that, read_fields, reals
 from psconrl.systems.priors import Beta, ParameterPrior
 from psconrl.systems.signatures import without_defaults
 

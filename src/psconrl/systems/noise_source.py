@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Ints
+from psconrl.base.arrays import Ints
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.systems.categorical import Joint
 from psconrl.systems.dependent_noise import (
     Cluster,

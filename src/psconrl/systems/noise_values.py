@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
-from psconrl.kernels import special
+from psconrl.kernels.arithmetic import special
 
 MOST_OUTCOMES = 10_000
 TAIL_DEVIATIONS = 60  # standard deviations beyond the mean at which the tail of a Poisson distribution is cut

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from psconrl.arrays import Bools, Ints, Places
-from psconrl.caps import need
+from psconrl.base.arrays import Bools, Ints, Places
+from psconrl.base.caps import need
 from psconrl.errors import ModelError
-from psconrl.systems.exploration import Explored
+from psconrl.systems.reachable_states import Explored
 from psconrl.systems.reports import Report
 from psconrl.systems.sources import RandomSource
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, distributions, read_fields, reals, text
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
-from psconrl.kernels import special
-from psconrl.kernels.gamma import log_gamma_variates
+from psconrl.kernels.arithmetic import special
+from psconrl.kernels.draws.gamma import log_gamma_variates
 from psconrl.model.validation import as_floats
-from psconrl.saved_fields import Kind, distributions, read_fields, reals, text
 
 LEAST_PRIOR, LARGEST_PRIOR = 1e-6, 1e12  # weights of a prior
 

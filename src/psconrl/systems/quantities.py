@@ -22,9 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.systems.expressions import Expression
 
 SAME_SHARE = 1e-9  # shares of rounds that differ by less are the same: that is how closely plans keep a threshold
@@ -46,6 +46,11 @@ class Combination:
     def names(self) -> frozenset[str]:
         """Names of costs and variables that it uses."""
         return frozenset().union(*(expression.names for _, expression in self.terms))
+
+    @property
+    def name(self) -> str:
+        """The sum as text."""
+        return str(self)
 
     def __mul__(self, factor: float) -> "Combination":
         return Combination(tuple((factor * weight, expression) for weight, expression in self.terms))
@@ -293,8 +298,8 @@ class Shortfall(Quantity):
         """Return the limit for the fixed level."""
         if self.level is None:
             raise ModelError(
-                f"{quoted(self.text)} is no linear limit before its level is chosen: use system.plan(...), or, to "
-                "learn, system.linear(), or state the level, as in cvar90(cost, at=7)"
+                f"{quoted(self.text)} is no linear limit before its level is chosen: use psconrl.plan(system), or, "
+                "to learn, psconrl.linear(system), or state the level, as in cvar90(cost, at=7)"
             )
         given, tail = self.given.text, float(1 / (1 - self.share))
         above = Combination.of(f"max({_enclosed(self.expression.text)} - {self.level!r}, 0) * ({given})", tail)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.saved_fields import in_field, integers, listed, need_that, read_fields, reals, table_of, text
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.saved_fields import in_field, integers, listed, need_that, read_fields, reals, table_of, text
 from psconrl.systems.noise import noise_from_dict
 from psconrl.systems.noise_base import Arguments, Noise
 from psconrl.systems.priors import ParameterPrior

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from psconrl.arrays import Floats
-from psconrl.escaping import quoted
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import flag, integer, listed, need_that, read_fields, real, text
 from psconrl.model.units import Units
-from psconrl.saved_fields import flag, integer, listed, need_that, read_fields, real, text
 from psconrl.systems.cost_tables import CostTables
 from psconrl.systems.limits import Statement
-from psconrl.systems.prices import is_percentage
 from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.quantity_units import is_percentage
 from psconrl.systems.structure import Structure, read_cost_tables
 
 CostRows = tuple[Floats | None, ...]

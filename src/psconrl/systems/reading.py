@@ -31,8 +31,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.systems.events import Event
 from psconrl.systems.noise import KINDS
 from psconrl.systems.noise_base import Noise

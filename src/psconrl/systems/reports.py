@@ -1,10 +1,11 @@
 """Lines of text about long work, for a progress function such as ``print``."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 
 FIRST_AFTER_SECONDS = 2.0  # without a line
 BETWEEN_SECONDS = 1.0  # from line to line
@@ -25,11 +26,23 @@ class Reports:
     """
 
     def __init__(self, function: Report | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begin(function)
+
+    def _begin(self, function: Report | None) -> None:
         if function is not None and not callable(function):
             raise ConfigError(f"progress must be a function, such as print; got {quoted(function)}")
-        self._function, self._clock = function, clock
-        self._next = clock() + FIRST_AFTER_SECONDS
-        self._stage = ""
+        self._function, self._stage = function, ""
+        self._next = self._clock() + FIRST_AFTER_SECONDS
+
+    @contextmanager
+    def to(self, function: Report | None) -> Iterator["Reports"]:
+        """Pass the lines of some work on to a function, and no others."""
+        self._begin(function)
+        try:
+            yield self
+        finally:
+            self._begin(None)
 
     @property
     def is_silent(self) -> bool:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.model.units import Units
 from psconrl.systems.limits import Requirement, Statement
-from psconrl.systems.prices import counted_unit, shown_number
+from psconrl.systems.quantity_units import counted_unit, shown_number
 
 
 def read_cost_names(given: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, str]:
@@ -56,5 +56,5 @@ def row_units(statement: Statement, units: Units, given: Mapping[str, str]) -> U
 def _rows(statement: Statement) -> Iterator[tuple[Requirement, float, str]]:
     """Yield every side of the limits, with its number and the name of its linear limit."""
     sides = [(limit, number) for limit in statement.requirements for number, _ in limit.sides]
-    for (limit, number), row in zip(sides, statement.limits(), strict=True):
+    for (limit, number), row in zip(sides, statement.rows[1:], strict=True):
         yield limit, number, row.name

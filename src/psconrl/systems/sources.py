@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.systems.distributions import Columns, Factor
 from psconrl.systems.enumeration import Points
 from psconrl.systems.functions import Rule, rule_numbers

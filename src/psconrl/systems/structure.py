@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints, Places
-from psconrl.caps import LARGEST_COST
-from psconrl.kernels import csr
-from psconrl.kernels.play import EXACT
+from psconrl.base.arrays import Floats, Ints, Places
+from psconrl.base.caps import LARGEST_COST
+from psconrl.base.saved_fields import integer, integers, listed, maybe, need_that, read_fields, reals
+from psconrl.base.sizes import SMALL_SAMPLE_STATES
+from psconrl.kernels.linear import csr
+from psconrl.kernels.play.play_loop import EXACT
 from psconrl.model.simulation_tables import Tables
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
-from psconrl.saved_fields import integer, integers, listed, maybe, need_that, read_fields, reals
-from psconrl.sizes import SMALL_SAMPLE_STATES
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import Parameters, Randomness, RoundNoise
 

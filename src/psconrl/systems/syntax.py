@@ -16,8 +16,8 @@ import tokenize
 from decimal import Decimal, DecimalException
 from fractions import Fraction
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 
 DEEPEST_TREE = 100  # nesting levels of a syntax tree: a sum has one for every term
 LARGEST_POWER = 64  # of numbers that are calculated exactly,

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from psconrl.caps import MOST_TEXT
+from psconrl.base.caps import MOST_TEXT
+from psconrl.base.escaping import quoted
+from psconrl.base.files import as_path, reading, write_atomically
+from psconrl.base.toml_text import need_shallow, parse_toml
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
-from psconrl.files import as_path, reading, write_atomically
 from psconrl.systems.reading import FORMAT
 from psconrl.systems.writing import toml_text
-from psconrl.toml_text import need_shallow, parse_toml
 
 ENDINGS = (".toml", ".json")
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Bools, Ints
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.systems.name_template import NameTemplate
 
 MOST_PRODUCT = 2**62  # combinations of values, which are numbered

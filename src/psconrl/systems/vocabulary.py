@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.caps import LARGEST_COST
-from psconrl.errors import AgentError, ModelError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.saved_fields import (
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.caps import LARGEST_COST
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import (
     brief,
     flags,
     integer,
@@ -26,6 +25,7 @@ from psconrl.saved_fields import (
     table_of,
     text,
 )
+from psconrl.errors import AgentError, ModelError, unknown_name
 from psconrl.systems.event_source import EVENT
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.noise_base import variables_of

@@ -1,1 +1,4 @@
-"""The algorithms, one per file. Import them from ``psconrl.agents``."""
+"""The agents of this library, one per file; those of other papers are in ``learning.rivals``.
+
+Import both from ``psconrl.agents``.
+"""

@@ -24,12 +24,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import AgentError, SolverError
-from psconrl.escaping import quoted
-from psconrl.kernels.occupancy import one_hot
-from psconrl.kernels.products import dot
-from psconrl.learning.checks import as_number, as_numbers
+from psconrl.kernels.arithmetic.products import dot
+from psconrl.kernels.chains.occupancy import one_hot
+from psconrl.learning.argument_checks import as_number, as_numbers
 from psconrl.learning.episode_planner import UNLIKELY, Choice
 from psconrl.learning.part import Part
 from psconrl.learning.parts.balance import KeepsBalance
@@ -48,8 +48,8 @@ from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.running_episode import Play
 from psconrl.learning.sampler import Sampler
+from psconrl.model.matrix_product import product
 from psconrl.model.transition import Transition
-from psconrl.products import product
 
 USUAL_LEDGER = Balance(0.1)  # explicit defaults, since None means no ledger
 USUAL_COMMITMENT = WhenSlow(0.05)

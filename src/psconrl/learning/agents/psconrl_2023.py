@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Published, Schedule

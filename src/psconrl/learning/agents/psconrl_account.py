@@ -32,9 +32,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psconrl.base.saved_fields import maybe, read_fields, real
 from psconrl.errors import AgentError
 from psconrl.learning.account_blocks import Block, Potential, moves_and_unit, need_room, practical_cell
-from psconrl.learning.checks import as_count, as_fraction, as_positive
+from psconrl.learning.argument_checks import as_count, as_fraction, as_positive
 from psconrl.learning.episode_planner import UNLIKELY
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans
@@ -44,7 +45,6 @@ from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
-from psconrl.saved_fields import maybe, read_fields, real
 
 
 class PSConRLAccount(Sampler):

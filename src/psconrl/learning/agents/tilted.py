@@ -27,21 +27,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import LARGEST_COST, MOST_ROUNDS
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import LARGEST_COST, MOST_ROUNDS
+from psconrl.base.saved_fields import FieldError, integer, listed, maybe, need_that, read_fields, real
 from psconrl.errors import AgentError, SolverError
-from psconrl.kernels import special
+from psconrl.kernels.arithmetic import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, as_positive
+from psconrl.learning.argument_checks import as_count, as_positive
 from psconrl.learning.parts.l1_region import hoeffding_widths, weissman_radii
 from psconrl.learning.parts.radii import empirical
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.episode_plan import EpisodePlan
+from psconrl.model.matrix_product import product
 from psconrl.planning.optimism.priced_balls import BestPrice, PricedPlan, plan_at_price, price_in_balls
-from psconrl.products import product
-from psconrl.saved_fields import FieldError, integer, listed, maybe, need_that, read_fields, real
 
 ROUNDS_PER_WIDTH = 8  # R / L
 STEEPEST = 700.0  # of V / R, beyond which the exponential would overflow; the tilt is cut off long before

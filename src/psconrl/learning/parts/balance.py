@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.kernels.counts import widen
+from psconrl.base.arrays import Floats
+from psconrl.base.saved_fields import need_that, read_fields, reals
+from psconrl.kernels.draws.counts import widen
 from psconrl.learning.posterior.counts import LARGEST_SUM, Record
-from psconrl.saved_fields import need_that, read_fields, reals
 
 
 class KeepsBalance:

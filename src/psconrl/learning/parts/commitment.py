@@ -18,15 +18,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.kernels.products import dot
-from psconrl.learning.checks import as_fraction, as_nonnegative
+from psconrl.base.arrays import Floats
+from psconrl.kernels.arithmetic.products import dot
+from psconrl.learning.argument_checks import as_fraction, as_nonnegative
 from psconrl.learning.episode_planner import MixedPolicies
 from psconrl.learning.part import Part
 from psconrl.learning.parts.balance import KeepsBalance
 from psconrl.markov.chain import chain_of
+from psconrl.model.matrix_product import product
 from psconrl.model.transition import Transition
-from psconrl.products import product
 
 # Averages over an episode may have half of this error, in ranges of a cost.
 TOL = 1e-3

@@ -33,14 +33,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.learning.checks import as_nonnegative
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.saved_fields import integers, need_that, read_fields, reals
+from psconrl.learning.argument_checks import as_nonnegative
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import root_of_rounds
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.transition_beliefs import Doubted
-from psconrl.products import product
-from psconrl.saved_fields import integers, need_that, read_fields, reals
+from psconrl.model.matrix_product import product
 
 WALLS, UNKNOWN, UNTRIED, SHORTCUTS = range(4)  # what is doubted, each with an account
 KINDS = 4

@@ -6,14 +6,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.saved_fields import integer, read_fields
 from psconrl.errors import ConfigError, SolverError, unknown_name
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.runtime.contract import NO_CAP, uniform_policy
 from psconrl.model.transition import Transition
-from psconrl.saved_fields import integer, read_fields
 
 EXPLORE_ACTIONS = ("shortest", "least_tried")
 NO_LIMITS = np.empty(0)

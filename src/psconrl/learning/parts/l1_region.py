@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.kernels import special
+from psconrl.base.arrays import Floats
+from psconrl.kernels.arithmetic import special
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.runtime.cost_scale import ObjectiveRange
 from psconrl.planning.optimism.ball import WHOLE_BALL

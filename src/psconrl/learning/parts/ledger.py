@@ -20,8 +20,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.learning.checks import as_fraction, as_positive
+from psconrl.base.arrays import Floats
+from psconrl.learning.argument_checks import as_fraction, as_positive
 from psconrl.learning.part import Part
 from psconrl.learning.parts.balance import KeepsBalance
 

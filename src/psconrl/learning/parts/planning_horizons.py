@@ -15,7 +15,7 @@ these. A policy with average J and bias h then has average :math:`J + \eta\,(h(s
 from abc import abstractmethod
 from typing import ClassVar
 
-from psconrl.learning.checks import as_fraction
+from psconrl.learning.argument_checks import as_fraction
 from psconrl.learning.part import Part
 
 LARGEST_PROBABILITY = 0.5

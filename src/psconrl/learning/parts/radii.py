@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_failure_probability, as_nonnegative, as_numbers
+from psconrl.learning.argument_checks import as_failure_probability, as_nonnegative, as_numbers
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Ints
-from psconrl.kernels import special
+from psconrl.base.arrays import Ints
+from psconrl.base.saved_fields import integer, read_fields
+from psconrl.kernels.arithmetic import special
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.runtime.contract import NO_CAP
-from psconrl.saved_fields import integer, read_fields
 
 # Number of first visits in a run that each end an episode (SquareRoot). With 500 instead of 1,000, a ward of 1,980
 # pairs loses a tenth; with none, a grid of 64 pairs loses half as much again: benchmarks/RESULTS.md.

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from math import sqrt
 from typing import ClassVar
 
-from psconrl.arrays import Floats
-from psconrl.kernels import special
-from psconrl.learning.checks import as_nonnegative
+from psconrl.base.arrays import Floats
+from psconrl.kernels.arithmetic import special
+from psconrl.learning.argument_checks import as_nonnegative
 from psconrl.learning.parts.ledger import Ledger
 
 # Number of margins to try, each half of the last, while the margin is infeasible.

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import integer, maybe, read_fields, table_of, text
+from psconrl.base.sizes import SMALL_SAMPLE_STATES
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_costs, as_flag, as_numbers
+from psconrl.learning.argument_checks import as_costs, as_flag, as_numbers
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.cmdp import CMDP
+from psconrl.model.matrix_product import product
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
-from psconrl.products import product
-from psconrl.saved_fields import integer, maybe, read_fields, table_of, text
-from psconrl.sizes import SMALL_SAMPLE_STATES
 
 NEVER = 1e-12  # probability at which a transition counts that a model calls impossible
 NO_CANDIDATE = "no candidate"  # a key of the doubts

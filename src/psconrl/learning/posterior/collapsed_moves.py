@@ -15,11 +15,11 @@ import itertools
 
 import numpy as np
 
-from psconrl.arrays import Ints
-from psconrl.kernels import special
+from psconrl.base.arrays import Ints
+from psconrl.kernels.arithmetic import special
 from psconrl.learning.posterior.noise_families import raised_logs
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
-from psconrl.products import product
+from psconrl.model.matrix_product import product
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior
 from psconrl.systems.randomness import Parameters, Randomness, RoundNoise
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels.trips import follow
-from psconrl.saved_fields import Kind, integer, need_that, read_fields, real, reals
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.saved_fields import Kind, integer, need_that, read_fields, real, reals
+from psconrl.kernels.agents.trips import follow
 
 TABLES = ("rewards", "lengths", "trips", "began", "earned_before")  # (S, S) each
 

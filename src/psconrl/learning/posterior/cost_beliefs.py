@@ -30,14 +30,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.kernels import special
-from psconrl.kernels.cost_effects import sweep
-from psconrl.kernels.gamma import log_gamma_variates, normal_variates
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.saved_fields import need_that, read_fields, real, reals
+from psconrl.kernels.arithmetic import special
+from psconrl.kernels.draws.cost_effects import sweep
+from psconrl.kernels.draws.gamma import log_gamma_variates, normal_variates
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import LARGEST_SUM, Counts, Record
 from psconrl.learning.posterior.untried_costs import RESOLVED, best_objective, favouring_rarely_tried
-from psconrl.saved_fields import need_that, read_fields, real, reals
 
 SHAPE = 0.5  # of the inverse gamma priors
 LEAST_RATE = 0.5 * RESOLVED * RESOLVED  # rate of these priors, in units of the range

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.caps import LARGEST_COST, MOST_ROUNDS, need
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.caps import LARGEST_COST, MOST_ROUNDS, need
+from psconrl.base.saved_fields import integer, integers, need_that, read_fields, reals
 from psconrl.errors import AgentError
-from psconrl.kernels import successors
-from psconrl.kernels.counts import add_pairs, add_to_table
+from psconrl.kernels.draws.counts import add_pairs, add_to_table
+from psconrl.kernels.graphs import successors
 from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.learning.posterior.sparse_counts import Tally
 from psconrl.learning.posterior.untried_costs import best_objective, favouring_rarely_tried
-from psconrl.saved_fields import integer, integers, need_that, read_fields, reals
 
 LARGEST_SUM = LARGEST_COST * MOST_ROUNDS  # of the costs of all rounds
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.learning.posterior.counts import Record, Seen
 from psconrl.learning.posterior.explanations import Explanations
 from psconrl.learning.posterior.seen_noise import SeenNoise

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv, gammainc, gammaincinv
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.learning.posterior.gibbs import Gibbs
 from psconrl.systems.categorical import Categorical
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior, Weights

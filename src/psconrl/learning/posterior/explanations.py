@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.learning.posterior.collapsed_moves import CollapsedMoves
 from psconrl.learning.posterior.outcome_sets import OutcomeSets
 from psconrl.learning.posterior.seen_noise import SeenNoise

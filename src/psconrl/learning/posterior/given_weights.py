@@ -5,10 +5,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
 
-from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.base.arrays import Floats, Ints, Matrix
+from psconrl.base.escaping import quoted
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_numbers
+from psconrl.learning.argument_checks import as_numbers
 from psconrl.learning.posterior.counts import need_table
 from psconrl.learning.posterior.sampled_rows import numbered_entries
 from psconrl.model.transition import Transition

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.systems.priors import Beta, Gamma, ParameterPrior
 from psconrl.systems.randomness import Randomness, RoundNoise

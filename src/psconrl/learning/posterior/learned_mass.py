@@ -41,19 +41,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import distributions, flags, read_fields
 from psconrl.errors import AgentError, ConfigError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.kernels import counts as kernels
-from psconrl.kernels import special
-from psconrl.kernels.gamma import log_gamma_variates
-from psconrl.learning.checks import as_flag, as_number, as_numbers
+from psconrl.kernels.arithmetic import special
+from psconrl.kernels.draws import counts as kernels
+from psconrl.kernels.draws.gamma import log_gamma_variates
+from psconrl.learning.argument_checks import as_flag, as_number, as_numbers
 from psconrl.learning.posterior.counts import Counts, need_table
 from psconrl.learning.posterior.given_weights import SMALLEST_WEIGHT, as_guess, as_weights, stored_weights
 from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
 from psconrl.learning.posterior.transition_beliefs import Belief, Doubted
 from psconrl.model.transition import DenseTransition, Transition
-from psconrl.saved_fields import distributions, flags, read_fields
 
 DEFAULT_MASSES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
 WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # masses of a model in observations, if its worth is learned

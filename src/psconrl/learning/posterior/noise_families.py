@@ -21,10 +21,10 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels import special
+from psconrl.base.arrays import Floats, Ints
+from psconrl.kernels.arithmetic import special
 from psconrl.learning.posterior.noise_sightings import SightedRow
-from psconrl.products import product
+from psconrl.model.matrix_product import product
 from psconrl.systems.categorical import Categorical
 from psconrl.systems.events import EventClock
 from psconrl.systems.noise_base import Noise

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.saved_fields import Kind, integers, listed, need_that, read_fields
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import EVENTS, NoiseView, NoiseViews, noise_names
 from psconrl.learning.posterior.seen_noise import SeenNoise
-from psconrl.saved_fields import Kind, integers, listed, need_that, read_fields
 from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.structure import Structure

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.explanations import Explanations
 from psconrl.systems.noise_base import variables_of

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.systems.randomness import Randomness, RoundNoise
 
 

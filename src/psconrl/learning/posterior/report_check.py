@@ -6,9 +6,9 @@ A report is possible if its outcomes explain the transition, and if the transiti
 from collections import Counter
 from itertools import pairwise
 
+from psconrl.base.saved_fields import in_field, need_that
 from psconrl.learning.posterior.counts import Seen
 from psconrl.learning.posterior.seen_noise import KEY_LENGTHS
-from psconrl.saved_fields import in_field, need_that
 from psconrl.systems.events import EventClock
 from psconrl.systems.structure import Structure
 from psconrl.systems.vocabulary import Vocabulary

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Places
+from psconrl.base.arrays import Floats, Places
 from psconrl.learning.posterior.counts import Counts
 
 

@@ -22,12 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints, Places
-from psconrl.kernels import dirichlet, special
-from psconrl.kernels.gamma import log_gamma_variates
+from psconrl.base.arrays import Floats, Ints, Places
+from psconrl.base.sizes import SMALL_SAMPLE_STATES
+from psconrl.kernels.arithmetic import special
+from psconrl.kernels.draws import dirichlet
+from psconrl.kernels.draws.gamma import log_gamma_variates
 from psconrl.learning.posterior.sparse_counts import Tally
 from psconrl.model.transition import SparseTransition, Transition
-from psconrl.sizes import SMALL_SAMPLE_STATES
 
 # A possible transition has a positive probability; those below 1e-100 are raised to it. So the sampled model
 # communicates, as it does almost surely, and the planner's numbers stay within the range of doubles.

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from psconrl.arrays import Floats
-from psconrl.saved_fields import Kind, integers, listed, need_that, read_fields, reals
+from psconrl.base.arrays import Floats
+from psconrl.base.saved_fields import Kind, integers, listed, need_that, read_fields, reals
 
 MOST_FOLLOWED = 5_000  # rounds whose order is kept
 KEY_LENGTHS = {"noise": 2, "costs": 1, "named": 2, "ends": 2, "ticks": 1}  # at least, by kind of round

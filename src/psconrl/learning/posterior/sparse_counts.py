@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Ints, in_32_bits
-from psconrl.caps import MOST_ROUNDS
-from psconrl.kernels.counts import add_to_table, merged, sorted_log, visits_of
-from psconrl.saved_fields import integers, need_that, read_fields
+from psconrl.base.arrays import Ints, in_32_bits
+from psconrl.base.caps import MOST_ROUNDS
+from psconrl.base.saved_fields import integers, need_that, read_fields
+from psconrl.kernels.draws.counts import add_to_table, merged, sorted_log, visits_of
 
 LOG_LENGTH = 4096  # as long as a block of random numbers, so that a compiled loop does not stop for it
 

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import read_fields, table_of, text
+from psconrl.base.sizes import SMALL_SAMPLE_STATES
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.kernels import special
-from psconrl.kernels.gamma import log_gamma_variates
-from psconrl.learning.checks import as_number
+from psconrl.kernels.arithmetic import special
+from psconrl.kernels.draws.gamma import log_gamma_variates
+from psconrl.learning.argument_checks import as_number
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.given_weights import LARGEST_WEIGHT
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
-from psconrl.saved_fields import read_fields, table_of, text
-from psconrl.sizes import SMALL_SAMPLE_STATES
 
 NO_LABEL = "no label"  # a key of the doubts
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats
-from psconrl.learning.checks import as_number
+from psconrl.base.arrays import Floats
+from psconrl.learning.argument_checks import as_number
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.given_weights import LARGEST_WEIGHT, all_weights, as_guess, as_weights, stored_weights

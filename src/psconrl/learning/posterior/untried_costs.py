@@ -19,7 +19,7 @@ first action for ever.
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 
 RESOLVED = 0.01  # a small spread, relative to the range of a cost
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from psconrl.base.saved_fields import read_fields
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode, Learner, is_learner
 from psconrl.learning.runtime.player import Player
-from psconrl.saved_fields import read_fields
 
 
 class Adapted(Player):

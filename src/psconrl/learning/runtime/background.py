@@ -21,12 +21,12 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import fields, flag, integer, maybe, read_fields, real, text
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
 from psconrl.learning.runtime.contract import NO_CAP, Episode
 from psconrl.learning.runtime.events import EXPLORING, EXPLORING_INTERIM, INTERIM
 from psconrl.learning.runtime.running_episode import saved_policy
-from psconrl.saved_fields import fields, flag, integer, maybe, read_fields, real, text
 
 Memory = dict[str, Any]
 

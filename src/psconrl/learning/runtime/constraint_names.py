@@ -1,19 +1,19 @@
 """The thresholds of an agent, also by name, as ``CMDP`` takes them, if it knows the names of its constraints."""
 
 from collections.abc import Iterable, Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
-from psconrl.caps import LARGEST_COST
-from psconrl.errors import AgentError, unknown_name
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_costs
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import LARGEST_COST
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, listed, need_that, read_fields, reals, text
+from psconrl.errors import AgentError
+from psconrl.learning.argument_checks import as_costs
+from psconrl.model.thresholds import in_order
 from psconrl.model.validation import frozen
-from psconrl.saved_fields import Kind, listed, need_that, read_fields, reals, text
 
 Thresholds = ArrayLike | Mapping[str, float]  # in the order of the constraints, or by name
 
@@ -35,14 +35,7 @@ class ConstraintNames(NamedTuple):
 
     def values(self, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
         """Return all thresholds in order, as upper limits of costs; those not named keep their present value."""
-        unknown = [name for name in thresholds if name not in self.names]
-        if unknown:
-            raise AgentError(unknown_name("constraint", unknown[0], self.names))
-        result: list[Any] = in_force.tolist()
-        for name, value in thresholds.items():
-            negative = name in self.at_least and isinstance(value, Real) and not isinstance(value, bool)
-            result[self.names.index(name)] = -value if negative else value
-        return result
+        return in_order(thresholds, self.names, self.at_least, in_force, AgentError)
 
 
 class NamedThresholds:

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints, Places
+from psconrl.base.arrays import Floats, Ints, Places
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import SUM_TOL
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_numbers, is_whole
+from psconrl.learning.argument_checks import as_numbers, is_whole
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.episode_plan import EpisodePlan
-from psconrl.saved_fields import SUM_TOL
 
 NO_CAP = np.iinfo(np.int64).max
 

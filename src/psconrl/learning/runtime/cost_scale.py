@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.planning.scaling import cost_units
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition

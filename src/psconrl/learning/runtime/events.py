@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.runtime.policy_cell import Names

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import brief, flag, in_field, listed, need_that, read_fields
 from psconrl.errors import AgentError, ConfigError, unknown_name
-from psconrl.escaping import quoted
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, is_index
+from psconrl.learning.argument_checks import as_count, is_index
 from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Learner, is_learner
 from psconrl.learning.runtime.events import EpisodeEvent, Watcher
 from psconrl.learning.runtime.persistence import in_file
 from psconrl.learning.runtime.player import Player
-from psconrl.saved_fields import brief, flag, in_field, listed, need_that, read_fields
 
 
 class Labels:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.base.escaping import csv_cell, quoted
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
-from psconrl.escaping import csv_cell, quoted
-from psconrl.files import write_atomically
 from psconrl.learning.runtime.events import EpisodeEvent, EventNames
 from psconrl.learning.runtime.policy_cell import Names, policy_cell
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from psconrl.caps import need
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
+from psconrl.base.files import as_path, write_atomically
+from psconrl.base.saved_fields import FieldError, in_field, integer, need_that, read_fields, reals, text
 from psconrl.errors import AgentError, ConfigError
-from psconrl.escaping import quoted
-from psconrl.files import as_path, write_atomically
 from psconrl.learning.part import Part
 from psconrl.model.archive import Archive, opened_archive
-from psconrl.saved_fields import FieldError, in_field, integer, need_that, read_fields, reals, text
 
 FORMAT = "psconrl-agent"
 VERSION = 1

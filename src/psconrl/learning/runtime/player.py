@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
-from psconrl.caps import MOST_ROUNDS, need
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import MOST_ROUNDS, need
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import integer, maybe, need_that, read_fields
+from psconrl.base.sizes import FEWEST_FOR_ADVICE
 from psconrl.errors import AdviceWarning, AgentError
-from psconrl.escaping import quoted
-from psconrl.learning.checks import as_costs, as_count, is_index
+from psconrl.learning.argument_checks import as_costs, as_count, is_index
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
@@ -33,8 +35,6 @@ from psconrl.learning.runtime.notices import Notices
 from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
-from psconrl.saved_fields import integer, maybe, need_that, read_fields
-from psconrl.sizes import FEWEST_FOR_ADVICE
 
 # Memory for every pair: policies, visits and caps.
 PAIR_BYTES = 200

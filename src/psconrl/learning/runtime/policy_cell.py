@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError
-from psconrl.escaping import quoted
 
 CELL_ACTIONS = 4  # per state; rarer ones are left out
 RARE = 0.0005  # smaller probabilities are left out

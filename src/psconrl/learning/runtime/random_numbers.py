@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
+from psconrl.base.saved_fields import Kind, fields, flag, integer, need_that, read_fields, text
 from psconrl.errors import AgentError
-from psconrl.escaping import quoted
-from psconrl.saved_fields import Kind, fields, flag, integer, need_that, read_fields, text
 
 BLOCK = 4096
 _PCG64: dict[str, Kind] = {

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import LARGEST_COST, need
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import LARGEST_COST, need
+from psconrl.base.saved_fields import integer, integers, read_fields, reals
 from psconrl.errors import AgentError
-from psconrl.kernels.rounds import Recorder
+from psconrl.kernels.play.rounds import Recorder
 from psconrl.learning.runtime.stepping import Stepping
-from psconrl.saved_fields import integer, integers, read_fields, reals
 
 
 class Trajectory(NamedTuple):

@@ -5,11 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.runtime.contract import NO_CAP, Episode
-from psconrl.learning.runtime.random_numbers import UniformStream
-from psconrl.saved_fields import (
+from psconrl.base.arrays import Floats
+from psconrl.base.saved_fields import (
     Kind,
     distributions,
     flag,
@@ -21,6 +18,9 @@ from psconrl.saved_fields import (
     real,
     text,
 )
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.runtime.contract import NO_CAP, Episode
+from psconrl.learning.runtime.random_numbers import UniformStream
 
 
 @dataclass(eq=False)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.kernels import special
+from psconrl.base.arrays import Floats
+from psconrl.kernels.arithmetic import special
 
 
 def softmax(scores: Floats) -> Floats:

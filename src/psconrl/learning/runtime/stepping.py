@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
-from psconrl.caps import MOST_ROUNDS
-from psconrl.kernels.rounds import RoundLearner
+from psconrl.base.arrays import Floats
+from psconrl.base.caps import MOST_ROUNDS
+from psconrl.base.saved_fields import distributions, integer, need_that, read_fields
+from psconrl.kernels.play.rounds import RoundLearner
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_costs
+from psconrl.learning.argument_checks import as_costs
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.background import Executor
 from psconrl.learning.runtime.contract import Episode
-from psconrl.saved_fields import distributions, integer, need_that, read_fields
 
 
 class Stepping(Agent):

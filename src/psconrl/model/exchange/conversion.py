@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.caps import LARGEST_COST, need
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.caps import LARGEST_COST, need
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward, distinct

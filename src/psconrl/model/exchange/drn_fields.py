@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 
 KINDS = ("DTMC", "MDP", "CTMC")
 UNNAMED = "reward"  # name of a reward model without a name

@@ -28,8 +28,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import need
 from psconrl.errors import ModelError
 from psconrl.model.exchange.drn_fields import Fields, Head, read_head, take_apart
 from psconrl.model.exchange.drn_numbers import floats_of, indices_of, number_reader

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.model.exchange.drn_reader import DEADLOCK, NO_LABEL
 from psconrl.model.exchange.explicit_model import ExplicitModel, distinct
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError
 
 MOST_NAMED = 100_000  # larger models are read without state names, which take much memory

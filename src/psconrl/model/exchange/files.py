@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from psconrl.caps import need
+from psconrl.base.caps import need
+from psconrl.base.files import reading
 from psconrl.errors import ConfigError, ModelError, PsconrlError, unknown_name
-from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange import symbolic
 from psconrl.model.exchange.conversion import everything, from_cmdp, from_policy, to_cmdp

@@ -1,15 +1,13 @@
 """A goal for a model that comes without an objective: one quantity optimised, others constrained."""
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from psconrl.base.escaping import quoted
+from psconrl.base.limit_text import read_limit_text
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.escaping import quoted
-
-LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=)\s*(?P<value>\S+)")
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def read_goal(minimise: Any = None, maximise: Any = None, limits: Any = ()) -> G
     wanted = [limits] if isinstance(limits, str) else limits
     if not isinstance(wanted, Iterable):
         raise ConfigError(f"limits must be text such as 'eat >= 0.5', or a list of such; got {quoted(limits)}")
-    found = tuple(read_limit(limit) for limit in wanted)
+    found = tuple(limit for text in wanted for limit in read_limits(text))
     if minimise is None and maximise is None:
         if found:
             raise ConfigError("limits go with an objective; say what to minimise or to maximise")
@@ -73,12 +71,18 @@ def read_goal(minimise: Any = None, maximise: Any = None, limits: Any = ()) -> G
     return Goal(objective, minimise is None, found)
 
 
-def read_limit(text: Any) -> Limit:
-    """Parse a limit such as ``"eat >= 0.5"`` or ``"attacks<=0.01"``."""
-    match = LIMIT.fullmatch(text.strip()) if isinstance(text, str) else None
+def read_limits(text: Any) -> list[Limit]:
+    """Parse a limit such as ``"eat >= 0.5"`` or ``"0.01 <= attacks <= 0.1"``, which has two sides."""
+    found = read_limit_text(text, _number) if isinstance(text, str) else None
+    if found is None:
+        raise ConfigError(f"a limit must be 'NAME <= NUMBER' or 'NAME >= NUMBER'; got {quoted(text)}")
+    sides = (found.low, True), (found.high, False)
+    return [Limit(found.quantity, at_least, value) for value, at_least in sides if value is not None]
+
+
+def _number(text: str) -> float | None:
     try:
-        if match is None or not math.isfinite(value := float(match["value"])):
-            raise ValueError
+        value = float(text)
     except ValueError:
-        raise ConfigError(f"a limit must be 'NAME <= NUMBER' or 'NAME >= NUMBER'; got {quoted(text)}") from None
-    return Limit(match["name"], match["relation"] == ">=", value)
+        return None
+    return value if math.isfinite(value) else None

@@ -6,9 +6,9 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 
-from psconrl.caps import memory_gb, need
+from psconrl.base.caps import memory_gb, need
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 
 GZIP, XZ, TAR = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"ustar"
 TAR_MARK = 257  # offset of the tar magic

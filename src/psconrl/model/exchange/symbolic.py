@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from psconrl.base.extras import need_stormpy
 from psconrl.errors import ModelError, PsconrlError
-from psconrl.extras import need_stormpy
 from psconrl.model.exchange.drn_reader import read_drn
 from psconrl.model.exchange.explicit_model import ExplicitModel
 from psconrl.model.exchange.umb import read_umb

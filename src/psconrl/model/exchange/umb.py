@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from psconrl._version import __version__
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.caps import need
+from psconrl.base.arrays import Bools, Floats, Ints
+from psconrl.base.caps import need
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 from psconrl.model.exchange.explicit_model import (
     MOST_NAMED,
     ChoiceNames,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
+from psconrl.base.arrays import Bools, Floats
+from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.escaping import quoted
 
 DEFAULT_SIZE = {
     "bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64,

@@ -5,17 +5,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import PLANNED_DENSE_STATES, SMALL_COMPONENT_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels import successors
-from psconrl.kernels.moves import inside_rows
-from psconrl.kernels.small_components import Room, plan_small
+from psconrl.kernels.graphs import successors
+from psconrl.kernels.graphs.moves import inside_rows
+from psconrl.kernels.search.small_components import Room, plan_small
 from psconrl.markov.structure import EndComponents
 from psconrl.model.transition import Transition
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import NEARLY_CLOSED, SAME_CLASS_COST, SEARCH_GAP, SWITCH_TOL, WORSE_TOL
-from psconrl.sizes import PLANNED_DENSE_STATES, SMALL_COMPONENT_STATES
 
 
 class ComponentPlans(NamedTuple):

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels import graph, successors
-from psconrl.kernels.moves import improved, largest_fall, swept
+from psconrl.kernels.graphs import graph, successors
+from psconrl.kernels.graphs.moves import improved, largest_fall, swept
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.transient_visits import visit_onward
 from psconrl.model.matrices import chosen_rows
-from psconrl.products import product
+from psconrl.model.matrix_product import product
 
 MAX_ROUNDS = 1000  # of policy iteration
 MOVE_SWEEPS = 20

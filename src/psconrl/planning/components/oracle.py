@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.markov.structure import EndComponents
+from psconrl.model.matrix_product import product
 from psconrl.planning.candidate import Dual
 from psconrl.planning.components.inside import ComponentPlans, Inside
 from psconrl.planning.components.optimal_stopping import Ending
@@ -20,7 +21,6 @@ from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SEARCH_GAP, SWITCH_TOL, WORSE_TOL
-from psconrl.products import product
 
 
 class WholePolicy(NamedTuple):

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels.attractor import attract_sparse
-from psconrl.kernels.moves import moves_away
+from psconrl.kernels.graphs.attractor import attract_sparse
+from psconrl.kernels.graphs.moves import moves_away
 from psconrl.markov.structure import EndComponents
 from psconrl.model.transition import Transition
 from psconrl.planning.components.optimal_stopping import STAY, Moves

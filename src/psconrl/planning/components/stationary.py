@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import BISECTED_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
+from psconrl.model.matrix_product import product
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SAME_LINE
-from psconrl.products import product
-from psconrl.sizes import BISECTED_STATES
 
 
 class Point(NamedTuple):

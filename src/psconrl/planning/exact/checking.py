@@ -9,16 +9,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.kernels.certificates import deviations
+from psconrl.base.arrays import Floats
+from psconrl.kernels.search.certificates import deviations
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.certificate_units import CAPS
 from psconrl.planning.exact.evaluation import RationalChain
 from psconrl.planning.exact.policy_iteration import Reduced, weighted_sum
 from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of, normalised
 from psconrl.planning.exact.solve import RationalDual
 from psconrl.planning.mixture_policy import PolicyMixture
-from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.proof.certificate import Certificate, Status
+from psconrl.planning.proof.certificate_units import CAPS
 from psconrl.planning.tolerances import LARGEST_PRICES, PROVEN_EXCESS, PROVEN_FLOW, PROVEN_GAP, PROVEN_POLICY
 
 LARGEST_DOUBLE = float(np.finfo(np.float64).max)

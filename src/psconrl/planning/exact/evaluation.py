@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.planning.exact.linear import solve_integers
 from psconrl.planning.exact.rational_model import (
     UNITY,

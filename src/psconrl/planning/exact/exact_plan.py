@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 
 Rationals = tuple[Fraction, ...]
 DECIMAL_BITS = 10_000  # Python refuses to convert integers of more than 4,300 digits; larger ones are hexadecimal

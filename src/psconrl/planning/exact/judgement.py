@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.chains.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation
 from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
+from psconrl.model.matrix_product import product
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import certificate_of
-from psconrl.planning.certificate_units import accepted, units
 from psconrl.planning.components.stationary import stationary
 from psconrl.planning.exact.checking import certificate_in_rationals, doubles
 from psconrl.planning.exact.evaluation import RationalChain
@@ -31,10 +30,11 @@ from psconrl.planning.exact.solve import RationalSolution, dual_of, solve_ration
 from psconrl.planning.mixture_policy import PolicyMixture, mean_evaluation
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.proof.certificate import Certificate, Status
+from psconrl.planning.proof.certificate_units import accepted, units
+from psconrl.planning.proof.certify import certificate_of
 from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
-from psconrl.products import product
 
 EXACT = "exact"  # the method of these plans
 BEYOND_DOUBLES = "doubles cannot hold the proof, which is in plan.exact"

@@ -5,21 +5,21 @@ from fractions import Fraction
 
 import numpy as np
 
+from psconrl.base.sizes import EXACT_STATES, LAST_RESORT_STATES
 from psconrl.errors import ConfigError, SolverError
 from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
+from psconrl.model.matrix_product import product
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import EPS, certificate_of
-from psconrl.planning.certificate_units import accepted, units
 from psconrl.planning.exact.judgement import joined, plan_exactly
 from psconrl.planning.methods import LP, MIXTURE
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.proof import Status
-from psconrl.planning.shortfall import shortfall
+from psconrl.planning.proof.certificate import Status
+from psconrl.planning.proof.certificate_units import accepted, units
+from psconrl.planning.proof.certify import EPS, certificate_of
+from psconrl.planning.proof.shortfall import shortfall
 from psconrl.planning.tolerances import ACCURATE_AVERAGE, DOUBTFUL_AVERAGE, DOUBTFUL_EXCESS, ROUNDED_ENTRY
-from psconrl.products import product
-from psconrl.sizes import EXACT_STATES, LAST_RESORT_STATES
 
 ASKED = "planned in rational arithmetic"
 DECIDED = "rounding left the plan in doubles open; planned in rational arithmetic"

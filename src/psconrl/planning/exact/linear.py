@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Ints
+from psconrl.base.arrays import Ints
 from psconrl.errors import SolverError
 
 PRIMES = (134217689, 134217649, 134217617, 134217613, 134217593)  # below 2^27: 512 products sum up to less than 2^63

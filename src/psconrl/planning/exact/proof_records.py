@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
+from psconrl.base.arrays import Bools, Floats
 from psconrl.planning.exact.evaluation import RationalChain
 from psconrl.planning.exact.policy_iteration import RationalOracle
 from psconrl.planning.exact.rational_model import UNITY, ZERO, RationalModel, fractions_of, over_one_denominator
 from psconrl.planning.exact.solve import RationalDual, dual_of
-from psconrl.planning.proof import Status
+from psconrl.planning.proof.certificate import Status
 
 
 def dual_record(model: RationalModel, plan: Any, reached: Bools) -> dict[str, Any]:

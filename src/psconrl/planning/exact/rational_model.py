@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.model.cmdp import CMDP
 
 ZERO, UNITY = Fraction(0), Fraction(1)

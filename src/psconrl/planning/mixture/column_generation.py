@@ -15,9 +15,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.kernels.products import dot
+from psconrl.kernels.arithmetic.products import dot
 from psconrl.planning.mixture.guidance import NearGuess, Secant
 from psconrl.planning.mixture.master import LineMaster, MasterPoint, SimplexMaster, master_for
 from psconrl.planning.mixture.oracle import Answer, HasCosts, Oracle

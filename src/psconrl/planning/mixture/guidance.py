@@ -6,10 +6,10 @@ the objective.
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.kernels import lu
+from psconrl.base.arrays import Floats
+from psconrl.kernels.linear import lu
+from psconrl.model.matrix_product import product
 from psconrl.planning.tolerances import LEAST_GUESS, SAME_VERTEX
-from psconrl.products import product
 
 
 class NearGuess:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels.double_double import combine
-from psconrl.kernels.improvement import cheapest_for_one_step
-from psconrl.kernels.products import dot, times
+from psconrl.kernels.arithmetic.products import dot, times
+from psconrl.kernels.chains.double_double import combine
+from psconrl.kernels.search.improvement import cheapest_for_one_step
 from psconrl.markov.chain import chain_of
 from psconrl.markov.gain_bias import FALLS_APART, Unichain
 from psconrl.markov.policy_iteration import PolicySteps, policy_steps

@@ -6,7 +6,7 @@ of all policies that were found for the others, which lie around it, and evaluat
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.markov.policy_iteration import PolicySteps
 from psconrl.model.matrices import same_entries
 from psconrl.planning.mixture.howard import Column, Howard

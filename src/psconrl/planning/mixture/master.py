@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.kernels.master import Tableau
+from psconrl.kernels.search.master import Tableau
 
 _FIRST_CAPACITY = 64  # initial columns of a tableau, which grows
 

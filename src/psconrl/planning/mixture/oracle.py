@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 
 
 class HasCosts(Protocol):

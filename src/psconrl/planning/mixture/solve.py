@@ -5,21 +5,21 @@ from functools import partial
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.sizes import DOUBLE_DOUBLE_STATES, HASTY_STATES
 from psconrl.errors import SolverError
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
-from psconrl.kernels.products import dot
-from psconrl.kernels.search import GIVE_UP, OPTIMAL, newton
-from psconrl.kernels.transitions import Rows
+from psconrl.kernels.arithmetic.products import dot
+from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.search.mixture_search import GIVE_UP, OPTIMAL, newton
+from psconrl.kernels.search.transitions import Rows
 from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.markov.gain_bias import Unichain
 from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.mixture.known import KnownPolicies
-from psconrl.planning.policy_from_occupancy import mixed_occupancy
+from psconrl.planning.mixture_frequencies import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARCH_GAP, search_with
-from psconrl.sizes import DOUBLE_DOUBLE_STATES, HASTY_STATES
 
 _NO_WEIGHTS = np.empty(0)
 # Multiplications per entry of a chain and per cost up to which an elimination is tried first.

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels.best_rows import BestRows
-from psconrl.kernels.boxes import likeliest_first
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
-from psconrl.kernels.optimism import drive_to, improve_optimistic
-from psconrl.kernels.products import combine, dot
+from psconrl.kernels.arithmetic.products import combine, dot
+from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.sets.best_rows import BestRows
+from psconrl.kernels.sets.boxes import likeliest_first
+from psconrl.kernels.sets.optimism import drive_to, improve_optimistic
 from psconrl.markov.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
-from psconrl.planning.policy_from_occupancy import mixed_occupancy
+from psconrl.planning.mixture_frequencies import mixed_occupancy
 from psconrl.planning.scaling import Scaling
 from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.kernels.balls import move_to_first
-from psconrl.kernels.occupancy import one_hot
-from psconrl.kernels.sorting import argsort
+from psconrl.kernels.arithmetic.sorting import argsort
+from psconrl.kernels.chains.occupancy import one_hot
+from psconrl.kernels.sets.balls import move_to_first
 from psconrl.markov.chain import DenseChain
+from psconrl.model.matrix_product import product
 from psconrl.planning.tolerances import BALL_TOL
-from psconrl.products import product
 
 WHOLE_BALL = 2.0  # the radius of a ball that holds every distribution
 MOST_MODELS = 1000  # policy iteration takes a dozen

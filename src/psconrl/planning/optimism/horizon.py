@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.kernels.best_rows import BestRows
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
-from psconrl.kernels.optimism import optimistic_horizon
-from psconrl.kernels.products import dot
+from psconrl.base.arrays import Floats, Ints
+from psconrl.kernels.arithmetic.products import dot
+from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.sets.best_rows import BestRows
+from psconrl.kernels.sets.optimism import optimistic_horizon
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.tolerances import SAME_VALUE

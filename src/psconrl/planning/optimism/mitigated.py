@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.chains.occupancy import one_hot
+from psconrl.model.matrix_product import product
 from psconrl.planning.optimism.ball import least_in_ball
-from psconrl.products import product
 
 MOST_MITIGATED_SWEEPS = 20_000  # value iteration takes some hundreds
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.markov.chain import DenseChain
 from psconrl.planning.optimism.ball import plan_in_balls

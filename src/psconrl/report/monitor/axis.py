@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 
 MARGIN, LOG_MARGIN = 4.0, 1.0  # how far an axis may reach beyond the quartiles, in multiples of their distance
 LEAST_FACTOR = 2.0  # a logarithmic axis reaches at least this many times as far as the quartiles

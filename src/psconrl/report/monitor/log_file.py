@@ -13,8 +13,8 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
-from psconrl.caps import MOST_ROUNDS
+from psconrl.base.arrays import Floats, Ints
+from psconrl.base.caps import MOST_ROUNDS
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
 from psconrl.learning.runtime.logs import (
@@ -28,7 +28,7 @@ from psconrl.learning.runtime.logs import (
     cells_of,
     header,
 )
-from psconrl.learning.runtime.watchdog import Alarm, Watchdog
+from psconrl.learning.watchdog import Alarm, Watchdog
 
 READ_BYTES = 1 << 22  # bytes read at once
 MOST_POLICIES = 512  # policies kept of a long log, evenly spread; up to twice as many

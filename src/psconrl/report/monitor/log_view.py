@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.base.arrays import Floats, Ints
 from psconrl.learning.runtime.logs import FLOOR, REWARD
 from psconrl.learning.runtime.policy_cell import StatePolicy, read_policy_cell
 from psconrl.report.monitor.axis import clipped_range

@@ -8,8 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from psconrl.base.files import write_atomically
 from psconrl.errors import ConfigError
-from psconrl.files import write_atomically
 from psconrl.report.page import as_json
 
 # Assets of the report and of the monitor.

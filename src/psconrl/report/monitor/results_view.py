@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
-from psconrl.escaping import quoted
-from psconrl.experiment.own_titles import shown_titles
+from psconrl.base.arrays import Floats
+from psconrl.base.escaping import quoted
 from psconrl.experiment.store import Store
+from psconrl.experiment.user_titles import shown_titles
 from psconrl.model.units import read_units
 from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.page import packed_looks

@@ -1,0 +1,1 @@
+"""The chain of a policy: averages, biases, stationary distributions, visits and costs."""

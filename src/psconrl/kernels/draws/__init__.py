@@ -1,0 +1,1 @@
+"""Random variates and Gibbs steps: gamma, Dirichlet, rates, costs; and the counts behind them."""

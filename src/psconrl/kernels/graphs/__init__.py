@@ -1,0 +1,1 @@
+"""Graphs: successors, components, end components, attractors, and orders of elimination."""

@@ -1,0 +1,1 @@
+"""Linear systems of Markov chains: elimination, Krylov methods, multigrid, sparse matrices."""

@@ -1,0 +1,1 @@
+"""The play loop, and agents that learn at every round of it."""

@@ -1,0 +1,33 @@
+# Interface that the play loop calls after every round.
+
+from psconrl.kernels._types cimport ConstVector, IntMatrix, Ints, Matrix, Tables, Vector
+
+cdef class RoundLearner:
+    cdef void learn_round(
+        self, Py_ssize_t state, Py_ssize_t action, Py_ssize_t successor, ConstVector costs
+    ) noexcept nogil
+    cdef bint fits(self, Py_ssize_t n_states, Py_ssize_t n_actions, Py_ssize_t n_costs) noexcept nogil
+
+cdef class LastRound(RoundLearner):
+    cdef Py_ssize_t state, action, successor
+    cdef Vector costs
+
+cdef class Recorder(RoundLearner):
+    cdef Ints pairs
+    cdef Ints successors
+    cdef Matrix costs
+    cdef Ints length
+    cdef Py_ssize_t n_states, n_actions
+
+cdef class TripleQA(RoundLearner):
+    cdef Tables estimates
+    cdef Tables hats
+    cdef Matrix values
+    cdef IntMatrix visits
+    cdef Vector totals
+    cdef ConstVector queues
+    cdef Matrix policy
+    cdef ConstVector highest
+    cdef ConstVector units
+    cdef double gamma, chi, iota, kappa, eta
+    cdef bint together

@@ -1,0 +1,1 @@
+"""Tests of a system's structure against the rounds that were observed."""

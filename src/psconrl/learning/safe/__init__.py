@@ -1,0 +1,1 @@
+"""The safe agent: its baseline, confidence sets, certificates and plans."""

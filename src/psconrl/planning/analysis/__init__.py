@@ -1,1 +1,0 @@
-"""Analysis of plans: simpler policies, shadow prices, explanations, windows, planning time."""

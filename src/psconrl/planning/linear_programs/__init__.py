@@ -1,0 +1,1 @@
+"""The occupancy linear program on HiGHS, for one end component and for several."""
