@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_user_agents import Mixed, Saving
 
 import psconrl
 from psconrl import CMDPEnv, CSVLog, Episode, LabelledAgent, load_agent
@@ -25,6 +24,7 @@ from psconrl.learning.registry import make_agent
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
+from test_user_agents import Mixed, Saving
 
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 SCHEDULES = {

@@ -149,7 +149,8 @@ class System(Numbered):
 
         >>> queue = System(state={"waiting": 3}, action={"fast": 2}, step={}, costs={"power": "fast"},
         ...     minimise="power", limits=["waiting <= 1"])
-        >>> [str(limit) for limit in queue.with_limits({"waiting": 2}).with_limits(["P(fast) <= 10%"]).statement.requirements]
+        >>> other = queue.with_limits({"waiting": 2}).with_limits(["P(fast) <= 10%"])
+        >>> [str(limit) for limit in other.statement.requirements]
         ['waiting <= 2', 'P(fast) <= 0.1']
         """
         variables = (*self.states.names, *(NEXT + name for name in self.states.names), *self.actions.names)
