@@ -30,7 +30,7 @@ LATER = os.environ.get("PSCONRL_BUILD") == "later"
 SOURCES = Path("src/psconrl/kernels")
 SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to each other, compiled once
 # Loops over long rows, compiled for wider instruction sets, too.
-WIDE = ("elimination", "improvement", "sa_cvi", "special")
+WIDE = ("drawn_averages", "elimination", "improvement", "sa_cvi", "special")
 # Walks over graphs and checks, which gain nothing from more than the first level of optimisation, but compile slowly.
 WALKS = (
     *(

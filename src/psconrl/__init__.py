@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from psconrl.answers.short_rule import rule as rule
     from psconrl.answers.threshold_rule import threshold_rule as threshold_rule
     from psconrl.answers.windows import plan_windows as plan_windows
+    from psconrl.data.log import Log as Log
     from psconrl.envs.continuing import continuing as continuing
     from psconrl.envs.gridworld import gridworld as gridworld
     from psconrl.envs.gym_env import CMDPEnv as CMDPEnv
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from psconrl.errors import ConstraintWarning as ConstraintWarning
     from psconrl.errors import CostsWarning as CostsWarning
     from psconrl.errors import InfeasibleError as InfeasibleError
+    from psconrl.errors import LogError as LogError
     from psconrl.errors import ModelError as ModelError
     from psconrl.errors import PolicyError as PolicyError
     from psconrl.errors import PsconrlError as PsconrlError

@@ -25,6 +25,10 @@ class ModelError(PsconrlError, ValueError):
     """The model, or the file that holds it, is not a valid CMDP."""
 
 
+class LogError(PsconrlError, ValueError):
+    """A log, or the table that holds it, cannot be used as it is."""
+
+
 class PolicyError(PsconrlError, ValueError):
     """A policy does not fit the model."""
 

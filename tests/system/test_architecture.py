@@ -19,6 +19,7 @@ LAYERS = (
     ("answers",),
     ("envs", "learning"),
     ("simulation",),
+    ("data",),
     ("experiment",),
     ("report",),
     ("cli",),
@@ -97,7 +98,7 @@ def test_folders_of_a_package_import_in_one_direction():
 
 
 def folder_of(module):
-    """The folder of a module within a package, such as ``planning.mixture``; empty for modules of the package itself."""
+    """The folder of a module within a package, such as ``planning.mixture``; empty for modules of a package itself."""
     parts = MODULES[module].relative_to(SOURCE).parts[:-1]
     return ".".join(parts) if len(parts) > 1 else ""
 

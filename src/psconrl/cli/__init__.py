@@ -38,6 +38,9 @@ SECTIONS = {
         "learn": ("psconrl.cli.learn", "Let an agent learn an environment; live progress, crash-safe, resumable."),
         "monitor": ("psconrl.cli.monitor", "Watch a run or a sweep on a local page that refreshes by itself."),
     },
+    "Log": {
+        "log": ("psconrl.cli.log", "Check a table of past rounds: is the state good enough, what was never tried."),
+    },
     "Compare": {
         "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),
         "report": ("psconrl.cli.experiments", "Write a sweep's results as one interactive page."),

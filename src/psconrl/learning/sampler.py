@@ -18,6 +18,7 @@ from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.part import Part
 from psconrl.learning.parts.fallbacks import NO_LIMITS
 from psconrl.learning.parts.schedules import Ouyang, Schedule
+from psconrl.learning.past_rounds import PastRounds, records_of
 from psconrl.learning.posterior.candidates import Candidates
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, Hints
 from psconrl.learning.posterior.counts import Record
@@ -263,6 +264,30 @@ class Sampler(SystemAgent):
         super().end(record)
         if "schedule" in self.parts:
             self.schedule.ended(record.steps)
+
+    def learn_from(self, log: PastRounds) -> Self:
+        """Learn from the rounds of a log, whatever policy wrote them, before the first own round; return the agent.
+
+        ``log``: a ``psconrl.data.log.Log`` of the same states and actions. Its rounds count as rounds of the agent, so
+        that schedules and planning horizons begin where the log ends. What was spent beyond thresholds was spent by
+        others: the agent's own accounts begin at zero.
+
+        >>> from psconrl.agents import PSConRL
+        >>> from psconrl.data.log import Log
+        >>> log = Log({"at": [0, 1, 1, 0], "do": [0, 1, 1, 0], "spent": [1, 0, 0, 1]}, state="at", action="do",
+        ...     costs="spent")
+        >>> PSConRL(n_states=2, n_actions=2, thresholds=[], seed=1).learn_from(log).rounds
+        3
+        """
+        if self.rounds or self._play is not None:
+            raise AgentError(f"learn_from comes before the first round; the agent has played {self.rounds:,}")
+        for record in records_of(log, self.counts, self._learns_costs):
+            if self._learns_costs:
+                self.cost_belief.learn(record, self.counts)
+            self.counts.add(record)
+            self.rounds += record.steps
+        self.episodes = 1  # the log
+        return self
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""

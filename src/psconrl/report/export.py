@@ -190,7 +190,7 @@ def _parquet_writer() -> Callable[..., None]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ConfigError("Parquet needs the extra: pip install 'psconrl[parquet]', or use --format csv") from None
+        raise ConfigError("Parquet needs the extra: pip install 'psconrl[tables]', or use --format csv") from None
 
     def write(f: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         columns = list(zip(*rows, strict=True)) or [()] * len(header)

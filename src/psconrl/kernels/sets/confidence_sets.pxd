@@ -14,6 +14,7 @@ cdef class RowSets(Sets):
     cdef ConstVector low, high, unseen
     cdef Vector negative
     cdef Ints order, scratch, place
+    cdef double _of_stored(self, Py_ssize_t pair, ConstVector h) noexcept nogil
 
 cdef class NoiseSets(Sets):
     cdef const index[:, ::1] successors

@@ -61,6 +61,8 @@ class RowSets(Sets):
     @cython.exceptval(check=False)
     def mean(self, pair: cython.Py_ssize_t, h: ConstVector) -> cython.double:
         """Return the largest p.h of a pair: lowest probabilities, then up to the highest where h is largest."""
+        if self.unseen[pair] <= 0.0:
+            return self._of_stored(pair, h)
         left: cython.double = 1.0
         value: cython.double = 0.0
         for entry in range(self.indptr[pair], self.indptr[pair + 1]):
@@ -79,6 +81,33 @@ class RowSets(Sets):
         for entry in range(self.indptr[pair], self.indptr[pair + 1]):
             self.place[self.successors[entry]] = -1
         return value + max(left, 0.0) * h[self.order[0]]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _of_stored(self, pair: cython.Py_ssize_t, h: ConstVector) -> cython.double:
+        """Return the same for a pair that leads to no other states than those stored, of which there are few."""
+        first: cython.Py_ssize_t = self.indptr[pair]
+        number: cython.Py_ssize_t = self.indptr[pair + 1] - first
+        left: cython.double = 1.0
+        value: cython.double = 0.0
+        for i in range(number):  # sorted by decreasing h
+            here: cython.double = h[self.successors[first + i]]
+            j: cython.Py_ssize_t = i
+            while j > 0 and h[self.successors[self.scratch[j - 1]]] < here:
+                self.scratch[j] = self.scratch[j - 1]
+                j -= 1
+            self.scratch[j] = first + i
+            left -= self.low[first + i]
+            value += self.low[first + i] * here
+        for k in range(number):
+            if left <= 0.0:
+                break
+            entry: cython.Py_ssize_t = self.scratch[k]
+            step: cython.double = min(self.high[entry] - self.low[entry], left)
+            value += step * h[self.successors[entry]]
+            left -= step
+        return value + max(left, 0.0) * (h[self.successors[self.scratch[0]]] if number else 0.0)
 
 
 @cython.cclass

@@ -39,6 +39,9 @@ def row_sets(
     if n_states < 1 or n % n_states:
         raise ValueError("a number h for every state is needed")
     check_matrix(indptr, successors, entries, n_states)
+    for pair in range(n):
+        if indptr[pair + 1] - indptr[pair] > n_states:
+            raise ValueError("a pair has more successors than there are states")
     sets: RowSets = RowSets()
     sets.n_states, sets.n_pairs = n_states, n
     sets.indptr, sets.successors, sets.low, sets.high, sets.unseen = indptr, successors, low, high, unseen

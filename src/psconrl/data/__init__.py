@@ -1,0 +1,1 @@
+"""Logs: tables of what was done, and what follows from them."""

@@ -1,0 +1,1 @@
+"""Tables: cells of CSV, dates and times."""
