@@ -71,7 +71,7 @@ def test_support_takes_the_place_of_visits_to_every_state() -> None:
 
 def test_sorted_own_entries_give_the_same_means_as_all_states() -> None:
     """With nothing unseen, the kernel looks at stored entries alone: a slow loop over all states agrees."""
-    from psconrl.kernels.sets.pessimism import worst_means
+    from psconrl.kernels.sets.pessimism import row_sets, worst_means
 
     rng = np.random.default_rng(0)
     S, pairs = 6, 12
@@ -84,7 +84,7 @@ def test_sorted_own_entries_give_the_same_means_as_all_states() -> None:
     stored = csr_array(high)
     places = stored.indptr.astype(np.int32), stored.indices.astype(np.int32)
     lows = np.array([low[k, s] for k in range(pairs) for s in stored.indices[stored.indptr[k] : stored.indptr[k + 1]]])
-    found = worst_means(*places, lows, stored.data, np.zeros(pairs), h)
+    found = worst_means(row_sets(*places, lows, stored.data, np.zeros(pairs), S), h)
     for k in range(pairs):
         left, value = 1.0 - low[k].sum(), float(low[k] @ h)
         for s in np.argsort(-h):

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from psconrl.base.arrays import Floats
 from psconrl.data.posterior.row_posterior import Models, Posterior
 
-SAME_AVERAGE = 1e-9  # relative difference of averages that are equal but for rounding
+EQUAL_AVERAGES = 1e-9  # relative difference of averages that are equal but for rounding
 LEAST_DRAWS = 500
 MOST_STORED = 20_000_000  # transitions of the models with which policies are verified, under one belief
 
@@ -63,7 +63,7 @@ class Compared:
 
     @property
     def _rounding(self) -> Floats:
-        return np.asarray(SAME_AVERAGE * np.abs(np.vstack([self.averages, self.today])).max(axis=0))
+        return np.asarray(EQUAL_AVERAGES * np.abs(np.vstack([self.averages, self.today])).max(axis=0))
 
     def gain(self, level: float) -> tuple[float, float, float]:
         """Return the mean of what the objective falls by, and its credible interval."""

