@@ -123,10 +123,10 @@ def test_a_figure_has_regret_and_violation_side_by_side_or_a_column_for_every_se
     assert {name: len(figure.axes) for name, figure in drawn.items()} == {"ferry": 2, "leaks": 4}
     regret, violation = drawn["ferry"].axes
     assert (regret.get_ylabel(), violation.get_ylabel()) == ("regret", "violation")
-    assert regret.get_legend().get_texts()[0].get_text() == "Theorem 1: 0.50 [0.50, 0.50]; 0.50 [0.50, 0.50]"
+    assert [text.get_text() for text in drawn["ferry"].legends[0].get_texts()] == ["Theorem 1"]
     curve = next(line for line in regret.lines if line.get_marker() == LOOKS_OF_LABELS["theorem-1"].marker)
     np.testing.assert_allclose(curve.get_ydata(), 2.5 * np.sqrt(HORIZONS))
-    assert [axes.get_title() for axes in drawn["leaks"].axes] == ["leak T^(-1)", "leak T^(-1/2)"] * 2
+    assert [axes.get_title() for axes in drawn["leaks"].axes] == ["leak $T^{-1}$", "leak $T^{-1/2}$"] * 2
 
 
 def test_the_spec_has_the_families_and_agents_in_a_figure_differ_in_dash_or_marker():

@@ -1,5 +1,6 @@
-"""Figures of the runs of several lengths: regret and violation against T, with the exponents of their growth."""
+"""Figures of the runs of several lengths: regret and violation against T, beside the slopes of the theorems."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,9 +31,12 @@ LOOKS_OF_LABELS = LOOKS | {
     "theorem-3-long": Look(SKY, LONG_SHORT, "s"),
     "theorem-3-wide": Look(BLACK, SHORT, "*"),
 }
+POWER_OF_T = re.compile(r"T\^\(([-/\d]+)\)")
 REFERENCES = {0.5: r"$\sqrt{T}$", 2 / 3: "$T^{2/3}$", 1.0: "$T$"}
-WIDTH, HEIGHT = 7.8, 2.8  # inches, of a figure and of a row
-TOP = 2.2  # of the axis over the highest point, as a power of the range of points: space for the legend
+WIDTH, HEIGHT = 7.8, 2.3  # inches, of a figure and of a row
+LEGEND_HEIGHT = 0.45  # inches
+LEGEND_COLUMNS = 4
+LARGEST_SPAN = 1e6  # of values in a panel; smaller ones are cut off
 
 
 def growth_figures(experiments: Sequence[Experiment]) -> dict[str, Figure]:
@@ -44,13 +48,18 @@ def growth_figure(family: GrowthFamily) -> Figure:
     """Draw regret and violation against T: a row each and a column for every setting; if there is one, two columns."""
     n = len(family.settings)
     shape = (1, 2) if n == 1 else (2, n)
-    figure = Figure(figsize=(WIDTH, HEIGHT * shape[0]), layout="constrained")
+    figure = Figure(figsize=(WIDTH, HEIGHT * shape[0] + LEGEND_HEIGHT), layout="constrained")
     panels: Any = figure.subplots(*shape, squeeze=False)
     for k, setting in enumerate(family.settings):
         regret, violation = panels[0] if n == 1 else panels[:, k]
         lines = list(setting.lines.values())
-        _panel(regret, lines, [line.regret for line in lines], "regret", setting.title)
-        _panel(violation, lines, [line.violation for line in lines], "violation", setting.title)
+        title = POWER_OF_T.sub(r"$T^{\1}$", setting.title)
+        _panel(regret, lines, [line.regret for line in lines], "regret", title)
+        _panel(violation, lines, [line.violation for line in lines], "violation", title)
+    shown = {
+        label: line for panel in panels.flat for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(shown.values(), shown, loc="outside lower center", ncols=LEGEND_COLUMNS, fontsize=7, handlelength=3.0)
     return figure
 
 
@@ -65,27 +74,27 @@ def _panel(axes: Axes, lines: Sequence[Line], finals: Sequence[Sequence[Floats]]
         T = np.array(line.horizons)[shown]
         look = LOOKS_OF_LABELS[line.label]
         low = np.minimum(half, 0.999 * mean)[shown]  # an interval that reaches below 0 goes down to the axis
-        label = plain(f"{line.title}: {line.exponents(values)}")
-        axes.errorbar(T, mean[shown], [low, half[shown]], capsize=2, lw=1.2, elinewidth=0.7, label=label,
+        axes.errorbar(T, mean[shown], [low, half[shown]], capsize=2, lw=1.2, elinewidth=0.7, label=plain(line.title),
                       **look.marked_line)  # fmt: skip
         lowest, highest = min([lowest, *mean[shown]]), max([highest, *mean[shown]])
     axes.set(xscale="log", yscale="log", xlabel="T", ylabel=name, title=title)
     if highest > 0:
         _references(axes, lowest, highest)
-    axes.legend(fontsize=5, loc="upper left", handlelength=3.0, borderpad=0.3, labelspacing=0.25)
     axes.title.set_fontsize(9)
     axes.grid(alpha=0.3, lw=0.4)
 
 
 def _references(axes: Axes, lowest: float, highest: float) -> None:
-    """Draw the slopes of the theorems in the corner, and leave space for the legend above."""
-    floor, ceiling = max(lowest, highest / 1e6) / 2, highest
-    axes.set_ylim(floor, ceiling * (ceiling / floor) ** (TOP - 1))
+    """Draw the slopes of the theorems from the lower left corner; their names are beside the axes."""
+    floor, ceiling = max(lowest, highest / LARGEST_SPAN) / 3, 3 * highest
+    axes.set_ylim(floor, ceiling)
     left, right = axes.get_xlim()
     for power, text in REFERENCES.items():
-        x = np.array([left, right])
-        y = floor * 1.3 * (x / left) ** power
-        axes.plot(x, y, color=BLACK, lw=0.6, ls=":", zorder=0)
-        at = min(right, left * (ceiling / floor) ** (0.9 / power)) / 1.15
-        axes.annotate(text, (at, floor * 1.3 * (at / left) ** power), fontsize=6, ha="right", va="bottom")
+        end = min(right, left * (ceiling / floor) ** (1 / power))
+        axes.plot([left, end], [floor, floor * (end / left) ** power], color=BLACK, lw=0.6, ls=":", zorder=0)
+        beside = end >= right
+        axes.annotate(
+            text, (end, floor * (end / left) ** power), (2, 0) if beside else (0, 2), textcoords="offset points",
+            fontsize=6, ha="left" if beside else "center", va="center" if beside else "bottom", annotation_clip=False,
+        )  # fmt: skip
     axes.set_xlim(left, right)
