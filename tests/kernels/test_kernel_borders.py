@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from psconrl.kernels.agents import least_squares_values, sa_cvi, sa_cvi_blocks, trips
+from psconrl.kernels.agents.triple_qa import TripleQA
 from psconrl.kernels.arithmetic import products
 from psconrl.kernels.chains import closed_classes, costs, double_double, occupancy, policy_evaluation, transient, visits
 from psconrl.kernels.draws import counts, dirichlet
@@ -98,7 +99,7 @@ def averages(actions, **model):
 
 def triple_qa(state, action, successor, cost):
     table, row = ones(2, 2, 2), ones(2)
-    learner = rounds.TripleQA(
+    learner = TripleQA(
         table, table.copy(), ones(2, 2), np.ones((2, 2), np.int64), ones(1), ones(1), ones(2, 2), row, row,
         0.9, 1.0, 1.0, 1.0, 1.0, True,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from psconrl import simulate
 from psconrl.agents import TripleQA
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AdviceWarning, AgentError
-from psconrl.kernels.play import rounds
+from psconrl.kernels.agents import triple_qa
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import load_agent, make_agent
 from psconrl.learning.rivals.triple_qa import Constants
@@ -57,10 +57,10 @@ def test_every_constant_can_be_given():
 def test_rate_and_bonus():
     constants = Constants(gamma=0.5, chi=4.0, iota=6.0, kappa=2.0, eta=1.0, together=True)
     for tau in (1, 2, 5, 1000):
-        assert rounds.rate(tau, constants.chi) == pytest.approx(5.0 / (4.0 + tau), rel=1e-15)
-        bonus = rounds.bonus(tau, constants.kappa, constants.chi, constants.iota)
+        assert triple_qa.rate(tau, constants.chi) == pytest.approx(5.0 / (4.0 + tau), rel=1e-15)
+        bonus = triple_qa.bonus(tau, constants.kappa, constants.chi, constants.iota)
         assert bonus == pytest.approx(2.0 * math.sqrt(5.0 * 6.0 / (4.0 + tau)), rel=1e-15)
-    assert rounds.rate(1, constants.chi) == 1.0
+    assert triple_qa.rate(1, constants.chi) == 1.0
 
 
 def test_one_round_by_hand():
@@ -300,7 +300,7 @@ def test_with_the_constants_of_the_paper_nothing_is_learned_in_a_million_rounds(
     """eps = 77 where gains are at most 1, and bonuses above 1: the hats never fall, the first action is played."""
     agent = make_agent("triple-qa", 16, 4, ROVER.thresholds, ROVER.costs, 0, 1_000_000)
     assert agent.tightening == pytest.approx(76.6, abs=0.1)
-    assert rounds.bonus(10_000, agent.kappa, agent.constants.chi, agent.constants.iota) > 1.0
+    assert triple_qa.bonus(10_000, agent.kappa, agent.constants.chi, agent.constants.iota) > 1.0
     with pytest.warns(AdviceWarning, match=r"its bonus is still 1.06 at the end of a frame.* Lower kappa below 0.94"):
         simulate(ROVER, agent, 20_000, seed=0)
     assert (agent.hats == agent.hats.max()).all()

@@ -28,8 +28,8 @@ from psconrl.learning.runtime.events import EpisodeEvent
 from psconrl.learning.watchdog import FIRST, Alarm
 from psconrl.report.monitor import log_file, source
 from psconrl.report.monitor.axis import LEAST_FACTOR, LOG_MARGIN, MARGIN, WORTHWHILE, clipped_range
+from psconrl.report.monitor.log_contents import LOG_POINTS, MOMENTS, log_contents
 from psconrl.report.monitor.log_file import LogFile
-from psconrl.report.monitor.log_view import LOG_POINTS, MOMENTS, log_contents
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 import psconrl
 from psconrl.cli import app
 from psconrl.learning.runtime.events import EpisodeEvent
+from psconrl.report.monitor.log_contents import log_contents
 from psconrl.report.monitor.log_file import LogFile
-from psconrl.report.monitor.log_view import log_contents
 from psconrl.report.run_figure import trace_figure
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.priors import Beta

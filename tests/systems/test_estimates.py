@@ -13,8 +13,8 @@ from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.estimates import PRECISION, _are_precise
 from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.runtime.logs import CSVLog, TensorBoardLog
+from psconrl.report.monitor.log_contents import log_contents
 from psconrl.report.monitor.log_file import LogFile
-from psconrl.report.monitor.log_view import log_contents
 from psconrl.report.monitor.page import render_monitor
 from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Poisson

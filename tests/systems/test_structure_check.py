@@ -11,8 +11,8 @@ from psconrl.errors import AgentError, StructureWarning
 from psconrl.learning.posterior.checks.distribution_check import FALSE_ALARMS, DistributionCheck
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.posterior.noise_posterior import Structured
+from psconrl.report.monitor.log_contents import log_contents
 from psconrl.report.monitor.log_file import LogFile
-from psconrl.report.monitor.log_view import log_contents
 from psconrl.systems.events import Event
 from psconrl.systems.noise import Bernoulli, Binomial, Categorical, Geometric, Poisson
 from psconrl.systems.priors import Beta, Gamma

@@ -14,9 +14,8 @@ import click
 from psconrl._version import __version__
 from psconrl.base.escaping import printable
 from psconrl.base.named_code import LOG as CODE_THAT_RUNS
+from psconrl.cli.exit_codes import BAD_INPUT, INFEASIBLE, INTERRUPTED
 from psconrl.errors import InfeasibleError, PsconrlError, unknown_name
-
-INTERRUPTED = 130
 
 # The sections of --help, in the order in which a person works. Of each command, the module, which is imported when the
 # command is called, so that --help is quick, and a summary.
@@ -103,9 +102,9 @@ def main(args: list[str] | None = None) -> Any:
             _ignore_signals()
         raise
     except PsconrlError as error:
-        _leave(type(error).__name__, str(error), 3 if isinstance(error, InfeasibleError) else 2)
+        _leave(type(error).__name__, str(error), INFEASIBLE if isinstance(error, InfeasibleError) else BAD_INPUT)
     except MemoryError:
-        _leave("MemoryError", "there is not enough memory on this machine", 2)
+        _leave("MemoryError", "there is not enough memory on this machine", BAD_INPUT)
 
 
 class _Once(logging.Handler):

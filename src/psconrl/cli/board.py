@@ -9,6 +9,7 @@ import click
 from rich.text import Text
 
 from psconrl.base.escaping import quoted
+from psconrl.cli.exit_codes import REFUSED
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, workers_option
 from psconrl.cli.leaderboard import show_boards
 from psconrl.cli.options import output_path, words
@@ -27,7 +28,6 @@ from psconrl.report.sensitivity import Hyperparameter, hyperparameter_table, hyp
 from psconrl.report.submission import Submission, merged_experiments, submission
 from psconrl.report.submission_file import files_of_agent, read_submission, write_submission
 
-REFUSED = 1
 SEEDS = 2**31
 
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from psconrl.base.escaping import quoted
-from psconrl.cli import INTERRUPTED
+from psconrl.cli.exit_codes import INTERRUPTED, REFUSED
 from psconrl.cli.render import console
 from psconrl.cli.signals import end_politely
 from psconrl.cli.unfinished import print_unfinished
@@ -25,7 +25,6 @@ from psconrl.experiment.trajectories import export_trajectories
 from psconrl.simulation.interrupt import Interrupted
 
 SHIPPED = ("paper", "theory", "leaderboard", "practical", "sensitivity")
-SOME_FAILED = 1
 # Interval of the progress messages of a sweep without a terminal.
 REPORT_SECONDS = 30.0
 
@@ -168,7 +167,7 @@ def leave_unless_complete(outcome: SweepOutcome) -> None:
     if outcome.interrupted:
         sys.exit(INTERRUPTED)
     if outcome.failed:
-        sys.exit(SOME_FAILED)
+        sys.exit(REFUSED)
 
 
 def _duration(seconds: float) -> str:

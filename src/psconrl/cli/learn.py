@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from psconrl.base.caps import MOST_ROUNDS
-from psconrl.cli import INTERRUPTED
 from psconrl.cli.autosave import AUTOSAVE_SECONDS
+from psconrl.cli.exit_codes import INTERRUPTED
 from psconrl.cli.learn_progress import learn_with_progress
 from psconrl.cli.learn_result import print_result
 from psconrl.cli.learn_run import LearnOptions, OutputFiles, log_of, make_run

@@ -14,6 +14,7 @@ from psconrl.answers.answer import Answer
 from psconrl.answers.deterministic import MOST_PLANS, SimplePolicy
 from psconrl.answers.threshold_rule import ThresholdRule, state_order, why_unordered
 from psconrl.answers.windows import WindowPlan
+from psconrl.cli.exit_codes import INFEASIBLE, UNCERTIFIED
 from psconrl.cli.options import (
     GivenModel,
     json_option,
@@ -51,7 +52,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.proof.certificate import Status
 from psconrl.systems.system import System
 
-EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
+EXIT = {Status.INFEASIBLE: INFEASIBLE, Status.UNCERTIFIED: UNCERTIFIED}  # 0 for the others
 
 INITIALLY_RANDOMISED = (
     "Each run draws one of several policies: on average over runs they meet every threshold, and no policy that does "
@@ -140,7 +141,7 @@ def solve_command(
         record = result.record() if windows is None else result.record() | {"windows": windows.record()}
         record |= {} if answer is None else {"stated": answer.record()}
         click.echo(json.dumps(record, allow_nan=False))
-        sys.exit(EXIT[result.status])
+        sys.exit(EXIT.get(result.status, 0))
     out = console()
     out.print(Text(f"{model.name}: {cmdp!r}"))
     _print_plan(out, cmdp, result, kind, answer)
@@ -150,7 +151,7 @@ def solve_command(
     for what, path in files._asdict().items():
         if path is not None:
             out.print(Text(f"{what.capitalize()}: {path}"))
-    sys.exit(EXIT[result.status])
+    sys.exit(EXIT.get(result.status, 0))
 
 
 def _answered(opened: CMDP | System) -> tuple[Answer | None, CMDP]:

@@ -7,6 +7,7 @@ import click
 
 from psconrl import check_proof
 from psconrl.base.escaping import printable
+from psconrl.cli.exit_codes import REFUSED
 from psconrl.cli.options import GivenModel, model_and_threshold_options
 from psconrl.errors import ModelError
 from psconrl.planning.proof.proof_files import plain_model
@@ -25,7 +26,7 @@ def verify_command(model: GivenModel, proof: Path) -> None:
         lines = check_proof.check(plain_model(cmdp), check_proof.read_proof(proof))
     except check_proof.RefusedError as refused:
         click.echo(printable(f"REFUSED: {refused}"))
-        sys.exit(1)
+        sys.exit(REFUSED)
     except (check_proof.BadInputError, OSError) as error:
         raise ModelError(f"{proof}: {error}") from None
     click.echo("\n  ".join(map(printable, lines)))

@@ -1,4 +1,4 @@
-"""Gridworlds from text maps, as continuing tasks.
+"""Gridworlds from text maps, as continuing tasks; those of the paper are in the folder ``maps``.
 
 Cells: ``.`` free, ``S`` start, ``G`` goal, ``R`` risky, ``#`` wall; every map is walled in. Actions: up, down, left,
 right; a move into a wall leaves the agent where it is. Every step costs 1, except that any action in the goal costs 0

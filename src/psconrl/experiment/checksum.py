@@ -1,7 +1,7 @@
 """Checksums of what is stored, SHA-256 of values, each with its type and its length; the error if one does not hold.
 
 They detect accidents: a flipped digit, a lost row, an edit by hand. They do not detect forgery, since anyone can
-calculate the checksum of what they have changed.
+calculate the checksum of what they have changed. ``results_check`` compares those of a results file with its values.
 """
 
 import hashlib

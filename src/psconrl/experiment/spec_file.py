@@ -30,7 +30,7 @@ from psconrl.base.caps import MOST_TEXT
 from psconrl.base.escaping import quoted
 from psconrl.base.named_code import AGENTS as OWN
 from psconrl.base.named_code import as_module, installed, is_code, is_python_file
-from psconrl.base.toml_text import parse_toml
+from psconrl.base.toml_reading import parse_toml
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.envs.user_environments import GYM, is_user_environment
 from psconrl.envs.user_systems import place_of_system

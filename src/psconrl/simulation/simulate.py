@@ -1,4 +1,7 @@
-"""The function ``simulate``, which plays an agent on a model or a Gymnasium environment."""
+"""The function ``simulate``, which plays an agent on a model or a Gymnasium environment.
+
+It chooses the loop: ``model_run`` plays models and systems, ``gym_run`` Gymnasium environments.
+"""
 
 import warnings
 from collections.abc import Sequence

@@ -22,9 +22,9 @@ from psconrl.base.arrays import Floats, Ints
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
-from psconrl.systems.distributions import Columns, Distribution, Rows, distinct_points
 from psconrl.systems.functions import Rule, shown_values, takes_all
 from psconrl.systems.noise_base import Arguments, Noise, variables_of
+from psconrl.systems.outcome_rows import Columns, Distribution, Rows, distinct_points
 from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.sources import distinct_rows, values_of_rule
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from psconrl.base.arrays import Ints
 from psconrl.base.caps import need
 from psconrl.errors import ModelError
-from psconrl.systems.distributions import Columns, Distribution, Factor, Rows, distinct_points, joined_rows
 from psconrl.systems.noise_graph import Graph, Node
+from psconrl.systems.outcome_rows import Columns, Distribution, Factor, Rows, distinct_points, joined_rows
 from psconrl.systems.reports import Report
 
 FEW_OUTCOMES = 64  # joint outcomes: with more, noise is enumerated by factors

@@ -13,11 +13,11 @@ from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
 from psconrl.model.rates import FASTER
-from psconrl.systems.distributions import Columns, Distribution, Factor
 from psconrl.systems.events import Event, EventClock
 from psconrl.systems.functions import Rule, as_condition, shown_values
 from psconrl.systems.joint_outcomes import JointOutcomes, next_values
 from psconrl.systems.noise_graph import Graph
+from psconrl.systems.outcome_rows import Columns, Distribution, Factor
 from psconrl.systems.priors import Gamma, ParameterPrior
 from psconrl.systems.sources import (
     TO,

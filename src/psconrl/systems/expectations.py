@@ -20,10 +20,10 @@ from psconrl.base.escaping import quoted
 from psconrl.base.sizes import PLANNED_DENSE_STATES
 from psconrl.errors import ModelError
 from psconrl.model.transition import Transition
-from psconrl.systems.distributions import Columns, Distribution, Rows
 from psconrl.systems.enumeration import Enumeration
 from psconrl.systems.expressions import Expression
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
+from psconrl.systems.outcome_rows import Columns, Distribution, Rows
 from psconrl.systems.quantities import ONE, Combination, LinearLimit
 from psconrl.systems.reachable_states import Explored
 from psconrl.systems.reports import Reports

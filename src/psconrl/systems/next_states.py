@@ -12,9 +12,9 @@ import numpy as np
 from psconrl.base.arrays import Floats, Ints
 from psconrl.base.caps import need
 from psconrl.errors import ModelError
-from psconrl.systems.distributions import Columns, Distribution
 from psconrl.systems.enumeration import ROWS_AT_ONCE, Enumeration, Points, is_few
 from psconrl.systems.noise_graph import Graph
+from psconrl.systems.outcome_rows import Columns, Distribution
 from psconrl.systems.reports import Report
 from psconrl.systems.sources import PLACE
 from psconrl.systems.variables import Space

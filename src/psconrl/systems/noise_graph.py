@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.systems.distributions import Columns, Distribution
 from psconrl.systems.expressions import Expression, evaluated
 from psconrl.systems.functions import Rule
+from psconrl.systems.outcome_rows import Columns, Distribution
 
 Names = frozenset[str]
 Convert = Callable[[NDArray[Any]], Any]

@@ -22,11 +22,11 @@ from psconrl.systems.dependent_noise import (
     prior_distribution,
     read_arguments,
 )
-from psconrl.systems.distributions import Columns, Distribution, Factor
 from psconrl.systems.functions import Rule
 from psconrl.systems.joint_outcomes import JointOutcomes, next_values
 from psconrl.systems.noise_base import Arguments, Noise, full_name, variables_of
 from psconrl.systems.noise_graph import Graph
+from psconrl.systems.outcome_rows import Columns, Distribution, Factor
 from psconrl.systems.priors import ParameterPrior
 from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.sources import (

@@ -14,11 +14,11 @@ from psconrl.base.arrays import Bools, Floats, Ints
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError, unknown_name
-from psconrl.systems.distributions import Columns, Factor
 from psconrl.systems.enumeration import Points
 from psconrl.systems.functions import Rule, rule_numbers
 from psconrl.systems.joint_outcomes import JointOutcomes
 from psconrl.systems.noise_graph import Graph
+from psconrl.systems.outcome_rows import Columns, Factor
 from psconrl.systems.priors import ParameterPrior
 from psconrl.systems.randomness import Randomness
 from psconrl.systems.variables import Space, Variable

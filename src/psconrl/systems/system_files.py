@@ -7,7 +7,7 @@ from typing import Any
 from psconrl.base.caps import MOST_TEXT
 from psconrl.base.escaping import quoted
 from psconrl.base.files import as_path, reading, write_atomically
-from psconrl.base.toml_text import need_shallow, parse_toml
+from psconrl.base.toml_reading import need_shallow, parse_toml
 from psconrl.errors import ModelError
 from psconrl.systems.reading import FORMAT
 from psconrl.systems.writing import toml_text

@@ -1,6 +1,6 @@
 # Interface that the play loop calls after every round.
 
-from psconrl.kernels._types cimport ConstVector, IntMatrix, Ints, Matrix, Tables, Vector
+from psconrl.kernels._types cimport ConstVector, Ints, Matrix, Vector
 
 cdef class RoundLearner:
     cdef void learn_round(
@@ -18,16 +18,3 @@ cdef class Recorder(RoundLearner):
     cdef Matrix costs
     cdef Ints length
     cdef Py_ssize_t n_states, n_actions
-
-cdef class TripleQA(RoundLearner):
-    cdef Tables estimates
-    cdef Tables hats
-    cdef Matrix values
-    cdef IntMatrix visits
-    cdef Vector totals
-    cdef ConstVector queues
-    cdef Matrix policy
-    cdef ConstVector highest
-    cdef ConstVector units
-    cdef double gamma, chi, iota, kappa, eta
-    cdef bint together

@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike
 from psconrl.base.arrays import Floats, Ints
 from psconrl.base.caps import LARGEST_COST
 from psconrl.base.saved_fields import Kind, integer, integers, need_that, read_fields, reals
+from psconrl.kernels.agents import triple_qa
 from psconrl.kernels.arithmetic import special
-from psconrl.kernels.play import rounds
 from psconrl.learning.argument_checks import as_count, as_flag, as_nonnegative, as_number, as_positive
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.stepping import Stepping
@@ -116,7 +116,7 @@ class TripleQA(Stepping):
 
     def why_hopeless(self, maximise: bool | None) -> str:
         """Return a line of advice if no estimate can fall within a frame."""
-        last = rounds.bonus(float(self.frame_length), self.kappa, self.constants.chi, self.constants.iota)
+        last = triple_qa.bonus(float(self.frame_length), self.kappa, self.constants.chi, self.constants.iota)
         if last < 1.0:
             return super().why_hopeless(maximise)
         return (
@@ -131,7 +131,7 @@ class TripleQA(Stepping):
         return (self._scale.highest[1:] - self.thresholds) / self._scale.units[1:]
 
     @property
-    def learner(self) -> rounds.RoundLearner:
+    def learner(self) -> triple_qa.TripleQA:
         """The compiled update of one round, bound to the present arrays.
 
         A constraint that no round can violate has no gains, so that its hats always fall and never keep others from it.
@@ -139,7 +139,7 @@ class TripleQA(Stepping):
         tables = (self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy)
         units = self._scale.units.copy()
         units[1:][self.wanted <= 0.0] = np.inf
-        return rounds.TripleQA(*tables, self._scale.highest, units, *self.constants)
+        return triple_qa.TripleQA(*tables, self._scale.highest, units, *self.constants)
 
     def _begin_frame(self) -> None:
         """Reset all tables to H, the largest possible value; the greedy action is then the first one.

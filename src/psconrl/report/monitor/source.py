@@ -6,9 +6,9 @@ from typing import Any
 
 from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.store import Store
+from psconrl.report.monitor.log_contents import log_contents
 from psconrl.report.monitor.log_file import LogFile
-from psconrl.report.monitor.log_view import log_contents
-from psconrl.report.monitor.results_view import results_contents, results_version
+from psconrl.report.monitor.results_contents import results_contents, results_version
 
 SQLITE = b"SQLite format 3\0"
 REST = 4.0  # pause before the next reading, in multiples of the last reading time: the run needs the processor more
