@@ -65,7 +65,7 @@ def explanation_table(why: Explanation) -> Table:
         one for name, one in why.counted.items() if one.price or any(other.changes[name] for other in why.alternatives)
     ]
     heads = [" ".join(filter(None, (one.name, one.unit and f"({one.unit})", one.beyond))) for one in counted]
-    table = numbers_table("action", "played", *heads, "loses")
+    table = numbers_table("action", "played", *heads, f"loses ({why.unit})" if why.unit else "loses")
     for other in why.alternatives:
         changes = (signed(other.changes[one.name]) for one in counted)
         loss = f"{other.loss if abs(other.loss) > NO_CHANGE else 0.0:.5g}" if math.isfinite(other.loss) else "for good"

@@ -35,7 +35,7 @@ POWER_OF_T = re.compile(r"T\^\(([-/\d]+)\)")
 REFERENCES = {0.5: r"$\sqrt{T}$", 2 / 3: "$T^{2/3}$", 1.0: "$T$"}
 WIDTH, HEIGHT = 7.8, 2.3  # inches, of a figure and of a row
 LEGEND_HEIGHT = 0.45  # inches
-LEGEND_COLUMNS = 4
+GROWTH_LEGEND_COLUMNS = 4
 LARGEST_SPAN = 1e6  # of values in a panel; smaller ones are cut off
 
 
@@ -59,7 +59,7 @@ def growth_figure(family: GrowthFamily) -> Figure:
     shown = {
         label: line for panel in panels.flat for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(shown.values(), shown, loc="outside lower center", ncols=LEGEND_COLUMNS, fontsize=7, handlelength=3.0)
+    figure.legend(shown.values(), shown, loc="outside lower center", ncols=GROWTH_LEGEND_COLUMNS, fontsize=7, handlelength=3.0)
     return figure
 
 
