@@ -10,6 +10,7 @@ from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.registry import CLASSES
 from psconrl.learning.sampler import Sampler
+from psconrl.model.fingerprint import fingerprint
 
 SMALL = {
     "queue": {"capacity": 4},
@@ -121,3 +122,17 @@ def test_errors():
         load_system("queue", capacty=3)
     with pytest.raises(ModelError, match="did you mean 'demand'"):
         load_system("inventory", known=True).with_unknown("demnd")
+
+
+def test_systems_are_read_from_the_files_that_models_are_read_from(tmp_path):
+    described = load_system("inventory", **SMALL["inventory"])
+    for file in (tmp_path / "shop.toml", tmp_path / "shop.json"):
+        described.save(file)
+        assert list(load_system(file).source.unknown()) == ["demand"]
+        known = load_system(file, known=True, demand=[0.1, 0.4, 0.4, 0.1])
+        assert not known.source.unknown()
+        assert fingerprint(known.model()) == fingerprint(psconrl.load(file, demand=[0.1, 0.4, 0.4, 0.1]))
+    psconrl.save(psconrl.load("queue"), tmp_path / "queue.npz")
+    for name in (tmp_path / "queue.npz", tmp_path / "queue.drn", "riverswim", "gym:FrozenLake-v1"):
+        with pytest.raises(ConfigError, match="is no System"):
+            load_system(name)

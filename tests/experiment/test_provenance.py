@@ -22,7 +22,7 @@ from psconrl.experiment.provenance import (
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
-from psconrl.experiment.user_titles import grid_point, own_titles, shown_titles
+from psconrl.experiment.user_titles import grid_point, shown_titles, user_titles
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.report.curves import read_experiments
 from sweeps import AtOnce, changed_unnoticed
@@ -239,7 +239,7 @@ def said(*arguments):
 
 def test_own_titles_are_shown_with_the_point_of_a_grid(swept):
     jobs = read_spec("study.toml").jobs()
-    assert own_titles(jobs) == {
+    assert user_titles(jobs) == {
         "mixed share=0.2": "Mixed play share=0.2",
         "mixed share=0.4": "Mixed play share=0.4",
         "alone": "Mixed play",

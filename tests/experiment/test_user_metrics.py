@@ -13,7 +13,7 @@ from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.metrics import measures, metrics_of
-from psconrl.report.page_tables import own_table
+from psconrl.report.page_tables import user_metrics_table
 from psconrl.report.panel_contents import rows_of
 from psconrl.report.panels import panel_figure
 from psconrl.report.print_table import print_table
@@ -96,8 +96,8 @@ def test_it_is_shown_in_tables_and_figures(sweep, capsys):
     with pytest.raises(SystemExit) as left:
         main(["table", str(sweep.db), "--metric", "regret,charged"])
     assert not left.value.code
-    assert own_table(shown[0])["header"] == ["agent", "runs", "Regret with a charge of 3"]
-    assert [row[0] for row in own_table(shown[0])["rows"]] == ["uniform", "PSConRL (paper)"]
+    assert user_metrics_table(shown[0])["header"] == ["agent", "runs", "Regret with a charge of 3"]
+    assert [row[0] for row in user_metrics_table(shown[0])["rows"]] == ["uniform", "PSConRL (paper)"]
     assert "Regret with a charge of 3" in capsys.readouterr().out
 
 

@@ -288,7 +288,7 @@ def test_new_limits_begin_a_new_block_and_keep_the_account():
 
 @pytest.mark.parametrize("limits", [[], [0.2, 0.3]])
 def test_one_limit_as_published(limits):
-    with pytest.raises(AgentError, match=rf"serves models with one limit; got {len(limits)}\. Use 'psconrl' or 'fha'"):
+    with pytest.raises(AgentError, match=rf"one constraint; got {len(limits)}\. Use 'psconrl' or 'fha'"):
         SACVIUCB(3, 2, limits, horizon=100)
 
 

@@ -207,7 +207,7 @@ def test_a_search_that_gives_up_tries_the_order_and_then_the_general_loop(monkey
 
     def stubborn(distributions, *arguments):
         asked.append(distributions.order.position.size)
-        return GIVE_UP, *newton(distributions, *arguments)[1:]
+        return newton(distributions, *arguments)._replace(outcome=GIVE_UP)
 
     value = solve(problem, order=order).value
     monkeypatch.setattr(solving, "newton", stubborn)
@@ -233,8 +233,7 @@ def test_a_plan_that_is_not_settled_is_searched_for_in_general(monkeypatch):
     value = solve(problem, order=order).value
 
     def with_gap(*arguments):
-        outcome, _, *rest = newton(*arguments)
-        return outcome, 1.0, *rest
+        return newton(*arguments)._replace(gap=1.0)
 
     monkeypatch.setattr(solving, "newton", with_gap)
     monkeypatch.setattr(solving, "solve_carefully", None)  # not asked

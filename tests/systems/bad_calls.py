@@ -323,7 +323,7 @@ def use(tree, seed, folder):
         answer = psconrl.plan(system, **known)
         print(answer)
         if answer.feasible:
-            psconrl.explain(answer, system.states.label(int(system.dynamics.explored.states[0])))
+            psconrl.explain(answer, system.states.label(int(system.dynamics.reachable.states[0])))
     elif what == 1:
         system.save(folder / "it.toml")
         System.load(folder / "it.toml").model(**known)

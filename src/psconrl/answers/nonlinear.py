@@ -31,6 +31,7 @@ from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.progress import Watch
+from psconrl.planning.reductions import solved
 from psconrl.planning.tolerances import PROVEN_GAP
 from psconrl.systems.limits import Statement
 from psconrl.systems.quantities import ONE, SAME_SHARE, Combination, Mean, Percentile, Quantity, Ratio, Shortfall
@@ -75,14 +76,30 @@ def solve_statement(
             return _best_percentile(asked, statement.goal, start)
         if not statement.is_linear:
             return _Search(asked).run(start)
-    watch = watch_of(asked) if follow is None else Watch(follow, asked.statement.maximises)
-    model = asked.expected_model()
-    if isinstance(asked, System):
-        model, found = plan_within_rounding(model, start, watch, known)
-    else:
-        found = plan_unexplained(model, start=start, watch=watch, known=known)
-    value = float(found.costs[0]) if found.feasible else np.nan
-    return Found(asked, model, found, value, found.certificate.lower, 1)
+    watch = watch_of(asked) if follow is None else Watch(follow, statement.maximises)
+
+    def planned(model: CMDP) -> tuple[CMDP, Plan]:
+        if isinstance(asked, System):
+            return plan_within_rounding(model, start, watch, known)
+        return model, plan_unexplained(model, start=start, watch=watch, known=known)
+
+    return solved(LinearForm(asked), planned)
+
+
+class LinearForm(NamedTuple):
+    """A linear statement as a model of its objective and limits, in the form in which models are planned."""
+
+    asked: Asked
+
+    def apply(self) -> CMDP:
+        """Return the model."""
+        return self.asked.expected_model()
+
+    def invert(self, planned: tuple[CMDP, Plan]) -> Found:
+        """Return what a plan says of the objective as stated; the model may have relaxed thresholds."""
+        model, found = planned
+        value = float(found.costs[0]) if found.feasible else np.nan
+        return Found(self.asked, model, found, value, found.certificate.lower, 1)
 
 
 def _best_percentile(system: System, goal: Percentile, start: Plan | None) -> Found:

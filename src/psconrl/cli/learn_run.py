@@ -14,7 +14,7 @@ from psconrl.cli.options import output_path, pairs, picture_path, words
 from psconrl.cli.progress import prepare_with_progress
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
-from psconrl.envs.registry import ENVIRONMENTS, open_structure
+from psconrl.envs.registry import ENVIRONMENTS, load_system
 from psconrl.errors import ConfigError
 from psconrl.experiment.job import Environment, model_of
 from psconrl.experiment.prior_knowledge import SAID_BY, Knowledge
@@ -118,7 +118,7 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
         knowledge = replace(knowledge, structure=True)
     knowledge.need_believer(options.agent_name, chosen)
     if knowledge.structure:
-        system, limits = open_structure(options.env, **words("--set", options.settings)), options.thresholds
+        system, limits = load_system(options.env, **words("--set", options.settings)), options.thresholds
         system = system.with_thresholds(pairs("--threshold", limits)) if limits else system
         prepare_with_progress(system)
         chosen = knowledge.options_in_system(system, cmdp, options.agent_name) | chosen

@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from psconrl.envs.gridworld import ACTIONS, MOVES, Cell, add, explore, find_symbol, free, parse_map, slippery
+from psconrl.envs.gridworld import ACTIONS, MOVES, Cell, add, find_symbol, free, parse_map, reachable_from, slippery
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
@@ -40,7 +40,7 @@ def box(map: str, slip: float = 0.0, threshold: float = 1.0, unreachable: bool =
         beyond = add(crate, MOVES[action])
         return (target, beyond) if free(rows, beyond) else state
 
-    met = set(explore(start, step))
+    met = set(reachable_from(start, step))
     cells = [(i, j) for i, row in enumerate(rows) for j in range(len(row)) if free(rows, (i, j))]
     states = sorted(product(cells, cells) if unreachable else met)
     if all(agent != goal for agent, _ in met):

@@ -62,7 +62,7 @@ def add(cell: Cell, move: Cell) -> Cell:
     return cell[0] + move[0], cell[1] + move[1]
 
 
-def explore(start: State, step: Callable[[State, int], State]) -> list[State]:
+def reachable_from(start: State, step: Callable[[State, int], State]) -> list[State]:
     """Return all states reachable from the start under a deterministic step, in order of discovery."""
     found = [start]
     known = {start}
@@ -109,7 +109,7 @@ def gridworld(map: str | Iterable[str], slip: float = 0.0, threshold: float = 1.
         target = add(cell, MOVES[action])
         return target if free(rows, target) else cell
 
-    cells = sorted(explore(start, step))
+    cells = sorted(reachable_from(start, step))
     if goal not in cells:
         raise ModelError(f"the goal at {goal} cannot be reached from the start at {start}")
     index = {cell: s for s, cell in enumerate(cells)}

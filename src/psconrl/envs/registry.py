@@ -13,7 +13,7 @@ import numpy as np
 
 from psconrl.base.escaping import quoted
 from psconrl.base.files import as_path
-from psconrl.base.named_code import ENVIRONMENTS as OWN
+from psconrl.base.named_code import ENVIRONMENTS as USER_ENVIRONMENTS
 from psconrl.base.named_code import installed
 from psconrl.envs.box import box
 from psconrl.envs.chain import chain
@@ -148,23 +148,34 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     )
 
 
-def load_system(name: str, *, known: bool = False, **options: Any) -> System:
-    """Return a built-in environment as a system whose structure is known, as its owner knows it.
+def load_system(name_or_path: str | os.PathLike[str], *, known: bool = False, **options: Any) -> System:
+    """Return a system with its unknown parameters, for an agent that is to know the rest; from all that ``load`` reads.
 
-    The queue, the inventory, the stock, the network and the ward are systems. All probabilities and rates are unknown,
-    under flat priors, unless ``known`` is True. Options are those of ``load``.
+    The queue, the inventory, the stock, the network and the ward are systems: all of their probabilities and rates are
+    unknown, under flat priors. In a file, or in your own code, those are that the system states as unknown. ``known``:
+    True to give them their values, for files and your own code by ``options``, which are those of ``load``.
 
     >>> load_system("inventory")
     System(stock; order; unknown: demand)
     """
-    if name not in ENVIRONMENTS or ENVIRONMENTS[name].system is None:
-        having = [known for known, environment in ENVIRONMENTS.items() if environment.system is not None]
-        raise ModelError(unknown_name("system", name, having))
-    environment = ENVIRONMENTS[name]
-    _need_options(name, environment.build, options)
-    assert environment.system is not None
-    system = environment.system(**options)
-    return system if known else system.with_unknown()
+    name = str(as_path(name_or_path, ConfigError))
+    environment = ENVIRONMENTS.get(name)
+    if environment is not None and environment.system is not None:
+        _need_options(name, environment.build, options)
+        system = environment.system(**options)
+        return system if known else system.with_unknown()
+    made: Any = None
+    if holds_system(name):
+        made = read_system(name)
+    elif is_user_environment(name) and not name.startswith(GYM):
+        made, options = built(name, options)
+    elif environment is None and not is_model_file(name) and not is_exchange_file(name):
+        having = [name for name, environment in ENVIRONMENTS.items() if environment.system is not None]
+        hint = " (the file of a system ends in .toml, .json or .py; your own is module:function)"
+        raise ModelError(unknown_name("system", name, having) + hint)
+    if not isinstance(made, System):
+        raise ConfigError(f"{name} is no System, so that there is no structure to know")
+    return with_values(name, made, options) if known else made
 
 
 def open_environment(name: str, **options: Any) -> "CMDP | System | ContinuingEnv":
@@ -178,28 +189,18 @@ def open_environment(name: str, **options: Any) -> "CMDP | System | ContinuingEn
         return read_cmdp(name, **options)
     if holds_system(name):
         return with_values(name, read_system(name), options)
-    if Path(name).suffix in io.OWN or (os.sep in name and not is_user_environment(name)):
+    if is_model_file(name):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
         return io.read_native(name)
     if is_user_environment(name):
         return open_user_environment(name, options)
-    names = [*ENVIRONMENTS, *installed(OWN)]
+    names = [*ENVIRONMENTS, *installed(USER_ENVIRONMENTS)]
     endings = ", ".join((*io.WRITTEN, ".toml"))
     hint = f" (a model file ends in {endings}; your own is module:function, Gymnasium's gym:Id-v0)"
     raise ModelError(unknown_name("environment", name, names) + hint)
 
 
-def open_structure(name: str, **options: Any) -> System:
-    """Return the system of a name with its unknown parameters, for an agent that is to know the rest.
-
-    In a built-in environment all parameters are unknown; ``options`` are those of ``load``.
-    """
-    if name in ENVIRONMENTS and ENVIRONMENTS[name].system is not None:
-        return load_system(name, **options)
-    if holds_system(name):
-        return read_system(name)
-    made = built(name, options)[0] if is_user_environment(name) and not name.startswith(GYM) else None
-    if not isinstance(made, System):
-        raise ConfigError(f"{name} is no System, so that there is no structure to know")
-    return made
+def is_model_file(name: str) -> bool:
+    """True if a name is that of a file in this library's own formats, or of a file that does not exist."""
+    return Path(name).suffix in io.NATIVE or (os.sep in name and not is_user_environment(name))

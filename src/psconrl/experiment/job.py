@@ -22,7 +22,7 @@ from psconrl.base.arrays import Floats, Ints
 from psconrl.base.named_code import AGENTS, ENVIRONMENTS, digest
 from psconrl.base.sizes import DIAMETER_STATES, EVALUATED_STATES
 from psconrl.envs.continuing import ContinuingEnv
-from psconrl.envs.registry import open_environment, open_structure
+from psconrl.envs.registry import load_system, open_environment
 from psconrl.envs.user_environments import GYM
 from psconrl.errors import ConfigError
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
@@ -266,7 +266,7 @@ def model_of(environment: Environment) -> CMDP | None:
 @lru_cache(maxsize=16)
 def _structure(env: str, options: str, digest: str) -> System:
     settings, thresholds = json.loads(options)
-    system = open_structure(env, **settings)
+    system = load_system(env, **settings)
     return system.with_thresholds(thresholds) if thresholds else system
 
 

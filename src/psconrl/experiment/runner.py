@@ -22,7 +22,7 @@ from psconrl.experiment.provenance import notes_of, on_this_machine
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.user_metrics import measure_runs
-from psconrl.experiment.user_titles import TITLES, own_titles
+from psconrl.experiment.user_titles import TITLES, user_titles
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.simulation.interrupt import Interrupted, StopRequest, deferred_interrupts
 
@@ -87,7 +87,7 @@ def run_sweep(
         }
         known_title = "".join(text for (text,) in store.query("SELECT value FROM meta WHERE key = 'title'"))
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
-        titles = {f"{TITLES}{name}": own_titles([j for j in jobs if j.experiment == name]) for name in names}
+        titles = {f"{TITLES}{name}": user_titles([j for j in jobs if j.experiment == name]) for name in names}
         noted = {key: json.dumps(value) for key, value in (orders | planned | titles).items()}
         store.note({"title": named} | noted | notes_of(jobs) | defaults_noted(jobs))
         outcome.hidden = store.select(names, set(hashes))

@@ -11,15 +11,15 @@ import numpy as np
 
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
-from psconrl.base.named_code import AGENTS as OWN
-from psconrl.base.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
+from psconrl.base.named_code import AGENTS as USER_AGENTS
+from psconrl.base.named_code import ENVIRONMENTS as USER_ENVIRONMENTS
 from psconrl.base.named_code import as_module, is_code
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
 from psconrl.experiment.playable import has_known_costs
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
-from psconrl.experiment.user_metrics import OwnMetric
+from psconrl.experiment.user_metrics import UserMetric
 from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.simulation_tables import EMISSIONS
 
@@ -124,7 +124,7 @@ class Jobs(list[Job]):
     """The runs of a spec, with its name as title, and its own metrics."""
 
     def __init__(
-        self, title: str, jobs: Iterable[Job], metrics: Sequence[OwnMetric] = (), origin: Origin | None = None
+        self, title: str, jobs: Iterable[Job], metrics: Sequence[UserMetric] = (), origin: Origin | None = None
     ) -> None:
         super().__init__(jobs)
         self.title, self.metrics, self.origin = title, tuple(metrics), origin
@@ -155,7 +155,7 @@ class Spec:
     agents: Mapping[str, AgentSpec]
     experiments: Mapping[str, ExperimentSpec]
     groups: tuple[EnvironmentGroup, ...] = ()
-    metrics: tuple[OwnMetric, ...] = ()
+    metrics: tuple[UserMetric, ...] = ()
     origin: Origin | None = None
 
     def jobs(self, quick: bool = False) -> Jobs:
@@ -239,7 +239,7 @@ class Spec:
             for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
                 if costs not in _columns(experiment, agent):
                     continue
-                code = digest_of([(agent.agent, OWN), (agent.knowledge.trust, OWN_ENVIRONMENTS), *of_env])
+                code = digest_of([(agent.agent, USER_AGENTS), (agent.knowledge.trust, USER_ENVIRONMENTS), *of_env])
                 for variant, agent_options in _variants(label, options, grid):
                     for replicate in range(runs):
                         drawn = {"seed": _draw(self.seed, replicate)} if experiment.draw else {}

@@ -28,7 +28,7 @@ from typing import Any
 
 from psconrl.base.caps import MOST_TEXT
 from psconrl.base.escaping import quoted
-from psconrl.base.named_code import AGENTS as OWN
+from psconrl.base.named_code import AGENTS as USER_AGENTS
 from psconrl.base.named_code import as_module, installed, is_code, is_python_file
 from psconrl.base.toml_reading import parse_toml
 from psconrl.envs.registry import ENVIRONMENTS
@@ -48,7 +48,7 @@ from psconrl.experiment.spec import (
     Origin,
     Spec,
 )
-from psconrl.experiment.user_metrics import own_metrics
+from psconrl.experiment.user_metrics import user_metrics
 from psconrl.learning.argument_checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -110,7 +110,7 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     if seed < 0:
         raise ConfigError(f"seed must be at least 0; got {seed}")
     groups = _groups(known.get("groups", {}), experiments)
-    metrics = own_metrics(known.get("metrics", {}), folder)
+    metrics = user_metrics(known.get("metrics", {}), folder)
     replicates = _positive(known, "replicates", "") or 10
     origin = Origin(name, text, folder)
     return Spec(known.get("name", name), seed, replicates, agents, experiments, groups, metrics, origin)
@@ -294,8 +294,10 @@ def _agent_label(label: Any, where: str, agents: Mapping[str, AgentSpec], folder
             return as_module(label, folder)
         except ConfigError as error:
             raise ConfigError(f"{where} {error}") from None
-    if not isinstance(label, str) or (label not in agents and label not in RECIPES and label not in installed(OWN)):
-        known = unknown_name("agent", label, [*agents, *RECIPES, *installed(OWN)])
+    if not isinstance(label, str) or (
+        label not in agents and label not in RECIPES and label not in installed(USER_AGENTS)
+    ):
+        known = unknown_name("agent", label, [*agents, *RECIPES, *installed(USER_AGENTS)])
         raise ConfigError(f"{where} {known} (one of your own is module:Class or file.py:Class)")
     return label
 

@@ -25,7 +25,7 @@ from psconrl.simulation.regret import signed_regret, targets
 MEASURED = "metrics"  # the entry of a run's summary
 
 
-class OwnMetric(NamedTuple):
+class UserMetric(NamedTuple):
     """One table ``[metrics.NAME]`` of a spec."""
 
     name: str
@@ -55,14 +55,14 @@ class RecordedRun:
     maximise: bool  # whether the objective is a reward
 
 
-class OwnValues(NamedTuple):
+class UserValues(NamedTuple):
     """The values of a metric in a run."""
 
     title: str
     values: Floats  # (n,) nan where there is no number
 
 
-def own_metrics(tables: Mapping[str, Any], folder: Path | None) -> tuple[OwnMetric, ...]:
+def user_metrics(tables: Mapping[str, Any], folder: Path | None) -> tuple[UserMetric, ...]:
     """Return the metrics of the tables ``[metrics.NAME]`` of a spec. Files are looked for in ``folder`` first."""
     found = []
     for name, table in tables.items():
@@ -81,11 +81,11 @@ def own_metrics(tables: Mapping[str, Any], folder: Path | None) -> tuple[OwnMetr
             find_code(place)
         except ConfigError as error:
             raise ConfigError(f"{where} {error}") from None
-        found.append(OwnMetric(name, place, title.strip()))
+        found.append(UserMetric(name, place, title.strip()))
     return tuple(found)
 
 
-def measure_runs(store: Writer, metrics: Sequence[OwnMetric], experiments: Collection[str]) -> None:
+def measure_runs(store: Writer, metrics: Sequence[UserMetric], experiments: Collection[str]) -> None:
     """Compute the metrics of all finished runs of some experiments that do not have them yet, and store them."""
     wanted = {metric.name: [metric.title, digest(metric.code, "")] for metric in metrics}
     functions = {metric.name: find_code(metric.code) for metric in metrics}
@@ -108,7 +108,7 @@ def measure_runs(store: Writer, metrics: Sequence[OwnMetric], experiments: Colle
         store.replace_summary(run, json.dumps(summary, sort_keys=True))
 
 
-def own_values(columns: ColumnReader, summary: Mapping[str, Any], n: int, where: str) -> dict[str, OwnValues]:
+def user_values(columns: ColumnReader, summary: Mapping[str, Any], n: int, where: str) -> dict[str, UserValues]:
     """Return the metrics of a run from its summary, by name; ``n``: its number of checkpoints."""
     tables = summary.get(MEASURED, {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
@@ -119,7 +119,7 @@ def own_values(columns: ColumnReader, summary: Mapping[str, Any], n: int, where:
         if not isinstance(numbers, list) or len(numbers) != n:
             columns.wrong(f"metric {quoted(name)} {where}", f"a list of {n} numbers")
         each = [math.nan if x is None else columns.number(x, f"metric {quoted(name)} {where}") for x in numbers]
-        found[name] = OwnValues(columns.text(table.get("title"), f"title of {quoted(name)} {where}"), np.array(each))
+        found[name] = UserValues(columns.text(table.get("title"), f"title of {quoted(name)} {where}"), np.array(each))
     return found
 
 

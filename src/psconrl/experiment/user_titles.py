@@ -15,7 +15,7 @@ from psconrl.learning.registry import RECIPES, titles_of
 TITLES = "titles "  # start of the keys in meta
 
 
-def own_titles(jobs: Iterable[Job]) -> dict[str, str]:
+def user_titles(jobs: Iterable[Job]) -> dict[str, str]:
     """Return the titles of the agents that are the user's and have one, by label.
 
     The point of a grid is part of the title: that of ``margin margin=0.5`` is ``Margin margin=0.5``.

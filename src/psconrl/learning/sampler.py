@@ -1,7 +1,7 @@
 """The base class of posterior samplers: a belief to sample from, a schedule, and a planner with a warm start."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -26,7 +26,7 @@ from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
 from psconrl.learning.posterior.noise_posterior import Structured
 from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, Doubted
-from psconrl.learning.runtime.constraint_names import ConstraintNames
+from psconrl.learning.runtime.constraint_names import ConstraintNames, Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.system_agent import SystemAgent
@@ -62,16 +62,22 @@ class Sampler(SystemAgent):
     schedule: Schedule
     cost_belief: CostBelief
 
-    def _set_up(
+    def __init__(
         self,
-        belief: Belief | None,
-        schedule: Schedule | None,
-        cost_belief: CostBelief | None,
-        optimistic_cost: float | None,
-        guessed_costs: ArrayLike | None,
-        cost_weight: ArrayLike | None,
+        n_states: int,
+        n_actions: int,
+        thresholds: Thresholds,
+        costs: ArrayLike | None = None,
+        *,
+        belief: Belief | None = None,
+        schedule: Schedule | None = None,
+        cost_belief: CostBelief | None = None,
+        optimistic_cost: float | None = None,
+        guessed_costs: ArrayLike | None = None,
+        cost_weight: ArrayLike | None = 1.0,
+        seed: int | Sequence[int] | None = None,
     ) -> None:
-        """Fill the slots and check the prior knowledge of the costs; called by the constructor of a subclass."""
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.belief = self._part("belief", belief)
         if "schedule" in self.parts:  # else the agent plans at fixed rounds
             self.schedule = self._part("schedule", schedule)

@@ -30,8 +30,8 @@ _FIELDS = (
     "state_names", "action_names", "cost_names", "maximise", "layout", "units", "at_least",
 )  # fmt: skip
 _REQUIRED = ("transition", "costs")
-OWN = (".npz", ".json")
-WRITTEN = (*OWN, *exchange_files.ENDINGS)
+NATIVE = (".npz", ".json")
+WRITTEN = (*NATIVE, *exchange_files.ENDINGS)
 JSON_PARSED_BYTES = 40  # bytes of memory per byte of JSON, at worst: "[]," is a list
 COPIES = 2.5  # of its arrays that a model takes
 
@@ -60,7 +60,7 @@ def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
 def read_native(path: str | os.PathLike[str]) -> CMDP:
     """Read a model from ``.npz`` or ``.json``."""
     source = Path(path)
-    if source.suffix not in OWN:
+    if source.suffix not in NATIVE:
         raise ModelError(f"{source}: a model file must end in {', '.join(WRITTEN)}")
     with reading(source):
         if source.suffix == ".json":

@@ -9,6 +9,7 @@ arithmetic.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from psconrl.base.sizes import LAST_RESORT_STATES, SECOND_OPINION_STATES
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.matrix_product import product
+from psconrl.planning.candidate import Candidate
 from psconrl.planning.exact.judgement import joined
 from psconrl.planning.exact.last_resort import asked_for, is_open, need_exact_size, settled
 from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
@@ -29,6 +31,7 @@ from psconrl.planning.progress import Progress, Watch
 from psconrl.planning.proof.candidate_to_plan import certified, certified_as_played, unevaluated
 from psconrl.planning.proof.certificate import Status
 from psconrl.planning.proof.certificate_units import units
+from psconrl.planning.reductions import solved
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
 from psconrl.planning.tolerances import PROVEN_POLICY, ROUNDED_ENTRY
@@ -46,21 +49,11 @@ def plan_model(
     progress: Callable[[Progress], object] | None = None,
     exact: bool = False,
 ) -> Plan:
-    """Return the cheapest policy within the thresholds, with its shadow prices and a certificate.
-
-    ``method``: ``"mixture"`` (default; fast) or ``"lp"`` (the reference, on HiGHS). ``start``: an earlier plan of a
-    model with the same states and actions; its policies are tried first. ``progress``: called repeatedly with the value
-    and the bound so far if a plan takes long, for example ``print``. Ctrl-C then returns the best plan so far, with its
-    proven gap. ``exact``: plan in rational arithmetic too; ``plan.exact`` then holds the optimum as fractions. Small
-    models whose proof rounding leaves open are planned so in any case.
+    """Plan a model; see ``psconrl.plan``, which also plans systems.
 
     >>> import psconrl
-    >>> p = psconrl.plan(psconrl.load("marsrover-4x4"))
-    >>> p.status.value, round(p.value, 9), p.multipliers.round(9).tolist()
-    ('optimal', 0.775, [0.5])
-    >>> third = psconrl.CMDP([[[0.5, 0.5]], [[1.0, 0.0]]], costs=[[[0.0], [1.0]]])
-    >>> psconrl.plan(third, exact=True).exact.value
-    Fraction(1, 3)
+    >>> plan_model(psconrl.load("marsrover-4x4")).status.value
+    'optimal'
     """
     need_model(cmdp, "plan")
     if method not in METHODS:
@@ -86,33 +79,38 @@ def plan_unexplained(
 
     ``known``: policies evaluated for plans under other thresholds, to which this plan adds.
     """
-    reached = Restriction(cmdp)
-    watch = watch or Watch(None, cmdp.maximise)
-    return reached.invert(_in_doubles(reached.apply(), method, _start_policies(reached, start), watch, known))
+    reached, watch = Restriction(cmdp), watch or Watch(None, cmdp.maximise)
+    policies = _start_policies(reached, start)
+    return solved(reached, lambda part: _in_doubles(part, method, policies, watch, known))
 
 
 def plan_settled(
     cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None, exact: bool = False
 ) -> Plan:
     """Plan without explaining infeasibility; if the proof stays open, or on request, in rational arithmetic."""
-    watch = watch or Watch(None, cmdp.maximise)
-    reached = Restriction(cmdp)
-    part = reached.apply()
+    reached, watch = Restriction(cmdp), watch or Watch(None, cmdp.maximise)
+    policies = _start_policies(reached, start)
+    return solved(reached, lambda part: _in_doubles_or_exactly(part, method, policies, watch, exact))
+
+
+def _in_doubles_or_exactly(part: CMDP, method: str, start: Sequence[Ints], watch: Watch, exact: bool) -> Plan:
+    """Plan a model whose states are all reachable; if the proof stays open, or on request, in rational arithmetic."""
     if exact:
         need_exact_size(part)
-    result = _in_doubles(part, method, _start_policies(reached, start), watch)
-    if not watch.stopped:
-        try:
-            if exact:
-                result = asked_for(part, result)
-            elif is_open(part, result, method) or _has_needless_excess(part, result):
-                result = settled(part, result)
-        except KeyboardInterrupt:  # the plan in doubles stays
-            if watch.follow is None:
-                raise
-            watch.interrupted()
-            result = replace(result, note=joined(result.note, "rational arithmetic was stopped by hand"))
-    return reached.invert(result)
+    result = _in_doubles(part, method, start, watch)
+    if watch.stopped:
+        return result
+    try:
+        if exact:
+            return asked_for(part, result)
+        if is_open(part, result, method) or _has_needless_excess(part, result):
+            return settled(part, result)
+    except KeyboardInterrupt:  # the plan in doubles stays
+        if watch.follow is None:
+            raise
+        watch.interrupted()
+        result = replace(result, note=joined(result.note, "rational arithmetic was stopped by hand"))
+    return result
 
 
 def _in_doubles(
@@ -149,6 +147,23 @@ def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
     return explain_infeasibility(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
 
 
+class ScaledModel(NamedTuple):
+    """A model, all of whose states are reachable, with scaled costs; its solutions are checked in the user's units."""
+
+    part: CMDP
+    problem: Problem
+    watch: Watch
+
+    def apply(self) -> Problem:
+        """Return the scaled problem."""
+        return self.problem
+
+    def invert(self, candidate: Candidate) -> Plan:
+        """Return the certified plan of a candidate."""
+        watch = self.watch
+        return watch.finish(lambda: certified_as_played(self.part, self.problem, candidate, stopped=watch.stopped))
+
+
 def _attempt(
     part: CMDP,
     problem: Problem,
@@ -159,8 +174,9 @@ def _attempt(
 ) -> Plan:
     """Return the certified plan of a method, or an unproven plan if the method fails."""
     try:
-        candidate = find_candidate(part, problem, method, start, watch, known)
-        return watch.finish(lambda: certified_as_played(part, problem, candidate, stopped=watch.stopped))
+        return solved(
+            ScaledModel(part, problem, watch), lambda scaled: find_candidate(part, scaled, method, start, watch, known)
+        )
     except SolverError as error:
         candidate = unproven(problem, method, str(error))
         try:

@@ -9,7 +9,7 @@ from psconrl.base.arrays import Floats, Ints
 from psconrl.base.escaping import quoted
 from psconrl.experiment.environment_record import model_from
 from psconrl.experiment.store import Store
-from psconrl.experiment.user_metrics import OwnValues, own_values
+from psconrl.experiment.user_metrics import UserValues, user_values
 from psconrl.experiment.user_titles import shown_titles
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units, read_units
@@ -35,7 +35,7 @@ class Curves:
     strong: Floats  # (runs, n, q); nan where policies were not evaluated
     largest_excess: Floats  # (runs, n, q); nan for the objective
     summaries: tuple[dict[str, Any], ...]
-    own: dict[str, OwnValues] = field(default_factory=dict)  # metrics of the spec, (runs, n); nan where a run has none
+    own: dict[str, UserValues] = field(default_factory=dict)  # metrics of the spec, (runs, n); nan where a run has none
     title: str = ""  # the agent's name in figures and tables
     look: Look = UNKNOWN
 
@@ -183,7 +183,7 @@ class _Run(NamedTuple):
     seconds: float
     planning_seconds: float
     probe: list[float]
-    own: dict[str, OwnValues]
+    own: dict[str, UserValues]
 
     @property
     def rounds(self) -> Ints:
@@ -214,7 +214,7 @@ def _run(store: Store, row: tuple[Any, ...]) -> _Run:
         columns.seconds(record, "seconds", f"provenance {where}"),
         columns.seconds(record, "planning_seconds", f"provenance {where}"),
         [np.nan if v is None else columns.number(v, f"probes {where}", finite=False) for _, v in probes],
-        own_values(columns, summary, len(numbers), where),
+        user_values(columns, summary, len(numbers), where),
     )
 
 
@@ -242,11 +242,11 @@ def _curves(store: Store, label: str, runs: list[_Run]) -> Curves:
     )
 
 
-def _own_of(runs: list[_Run], n: int) -> dict[str, OwnValues]:
+def _own_of(runs: list[_Run], n: int) -> dict[str, UserValues]:
     """Return the metrics of the spec that any of the runs has."""
     titles = {name: own.title for run in runs for name, own in run.own.items()}
-    none = OwnValues("", np.full(n, np.nan))
+    none = UserValues("", np.full(n, np.nan))
     return {
-        name: OwnValues(title, np.array([run.own.get(name, none).values for run in runs]))
+        name: UserValues(title, np.array([run.own.get(name, none).values for run in runs]))
         for name, title in titles.items()
     }

@@ -25,9 +25,9 @@ from psconrl.report.page_tables import (
     failures_table,
     final_table,
     growth_table,
-    own_table,
     spread_table,
     strong_table,
+    user_metrics_table,
 )
 from psconrl.report.statistics import MeanInterval, mean_interval
 from psconrl.report.theory_growth import growth_tables
@@ -105,7 +105,8 @@ def _first_grid(experiments: list[Experiment]) -> str:
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:
     tables = [
-        f(experiment) for f in (final_table, spread_table, strong_table, own_table, comparison_table, growth_table)
+        f(experiment)
+        for f in (final_table, spread_table, strong_table, user_metrics_table, comparison_table, growth_table)
     ]
     return {
         "name": experiment.name,

@@ -37,7 +37,7 @@ def strong_table(experiment: Experiment) -> dict[str, Any]:
     return _finals(experiment, "Strong regret and violation", ("strong-regret", "strong-violation", "largest-excess"))
 
 
-def own_table(experiment: Experiment) -> dict[str, Any]:
+def user_metrics_table(experiment: Experiment) -> dict[str, Any]:
     """Return the table of the metrics of the spec; it has no rows if there are none."""
     own = [name for name, metric in metrics_of([experiment]).items() if metric.own]
     return _finals(experiment, "Metrics of the spec", own)

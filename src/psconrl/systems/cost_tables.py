@@ -12,7 +12,7 @@ from psconrl.errors import ModelError
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.outcome_successors import blocks_of_states, possible_at
 from psconrl.systems.quantities import LinearLimit
-from psconrl.systems.reachable_states import Explored
+from psconrl.systems.reachable_states import Reachable
 from psconrl.systems.reports import Report
 from psconrl.systems.sources import NEXT, RandomSource
 
@@ -32,7 +32,7 @@ class CostTables(NamedTuple):
     def of(
         cls,
         source: RandomSource,
-        explored: Explored,
+        reachable: Reachable,
         successors: Places,
         rules: Mapping[str, Rule],
         shown: Sequence[LinearLimit],
@@ -40,14 +40,14 @@ class CostTables(NamedTuple):
         report: Report,
     ) -> "CostTables":
         """Return the tables of the objective, which comes first in ``shown``, and of the limits."""
-        S, A = explored.available.shape
+        S, A = reachable.available.shape
         parts: list[list[Floats]] = []
         known: list[Bools] = []
         done = 0
-        for some in blocks_of_states(source, explored.states):
+        for some in blocks_of_states(source, reachable.states):
             here = slice(done, done + some.size)
-            following = explored.states[successors[here].ravel()]
-            block = _CostValues(source, some, explored.available[here], following, rules, shown)
+            following = reachable.states[successors[here].ravel()]
+            block = _CostValues(source, some, reachable.available[here], following, rules, shown)
             parts.append([block.of(limit) for limit in shown])
             known.append(block.relevant)
             done += some.size
@@ -62,7 +62,7 @@ class CostTables(NamedTuple):
             fixed[i], random = _split(sign * values, relevant, S * A)
             by_outcome.append(random)
             own = _event_cost(source, limit)
-            by_event.append(sign * source.event_costs(own, explored.states) if own else None)
+            by_event.append(sign * source.event_costs(own, reachable.states) if own else None)
         return cls(fixed, tuple(by_outcome), tuple(by_event))
 
     def taken(self, pairs: Ints) -> "CostTables":

@@ -15,7 +15,7 @@ from psconrl.systems.expectations import Expectations
 from psconrl.systems.functions import Rule
 from psconrl.systems.outcome_successors import all_successors
 from psconrl.systems.quantities import LinearLimit
-from psconrl.systems.reachable_states import Explored, explore_states
+from psconrl.systems.reachable_states import Reachable, reach_states
 from psconrl.systems.reports import Reports
 from psconrl.systems.sources import RandomSource
 from psconrl.systems.variables import Space
@@ -42,19 +42,19 @@ class Dynamics:
         return Dynamics(self.states, self.actions, source, self._available, self.costs, self._first)
 
     @cached_property
-    def explored(self) -> Explored:
+    def reachable(self) -> Reachable:
         """The states that can be reached."""
-        return explore_states(self.source, self._available, self._first, self.report)
+        return reach_states(self.source, self._available, self._first, self.report)
 
     @property
     def initial(self) -> int:
         """The place of the first state among those that can be reached."""
-        return int(np.searchsorted(self.explored.states, self._first))
+        return int(np.searchsorted(self.reachable.states, self._first))
 
     @cached_property
     def state_names(self) -> list[str]:
         """Names of the reachable states, by default such as "shelf=4, coming=0"."""
-        return self.states.labels(self.explored.states)
+        return self.states.labels(self.reachable.states)
 
     @cached_property
     def action_names(self) -> list[str]:
@@ -64,14 +64,14 @@ class Dynamics:
     @cached_property
     def expectations(self) -> Expectations:
         """Transitions, means and distributions at the prior means of the noise."""
-        return Expectations(self.source, self.explored, self.costs, self.report)
+        return Expectations(self.source, self.reachable, self.costs, self.report)
 
     @cached_property
     def successors(self) -> Places:
         """The next state of every joint outcome in every pair (S, A, W)."""
-        return all_successors(self.source, self.explored, self.report)
+        return all_successors(self.source, self.reachable, self.report)
 
     def tables(self, shown: Sequence[LinearLimit], maximises: bool) -> CostTables:
         """Return tables of costs of every joint outcome; ``maximises``: the first is a reward."""
-        own = self.source, self.explored, self.successors, self.costs
-        return CostTables.of(*own, shown, maximises, self.report).taken(self.explored.taken)
+        own = self.source, self.reachable, self.successors, self.costs
+        return CostTables.of(*own, shown, maximises, self.report).taken(self.reachable.taken)

@@ -25,7 +25,7 @@ from psconrl.systems.expressions import Expression
 from psconrl.systems.functions import Rule, rule_numbers, shown_values
 from psconrl.systems.outcome_rows import Columns, Distribution, Rows
 from psconrl.systems.quantities import ONE, Combination, LinearLimit
-from psconrl.systems.reachable_states import Explored
+from psconrl.systems.reachable_states import Reachable
 from psconrl.systems.reports import Reports
 from psconrl.systems.sources import RandomSource
 
@@ -65,19 +65,19 @@ class Weighted:
 class Expectations:
     """Transitions, means and distributions of a system in its reachable states, at the prior means of its noise."""
 
-    def __init__(self, source: RandomSource, explored: Explored, rules: Mapping[str, Rule], report: Reports) -> None:
-        self._source, self._explored, self._report = source, explored, report
-        self.shape = explored.available.shape
-        source.need_probabilities(explored.states)
+    def __init__(self, source: RandomSource, reachable: Reachable, rules: Mapping[str, Rule], report: Reports) -> None:
+        self._source, self._reachable, self._report = source, reachable, report
+        self.shape = reachable.available.shape
+        source.need_probabilities(reachable.states)
         self._graph = source.graph()
         for name, rule in rules.items():
             if name in source.cost_names:
                 self._define_paid(name, rule)
             else:
                 self._graph.define(name, rule, partial(rule_numbers, what=rule.what))
-        self._points = source.points(explored.pairs)
-        self._where = np.flatnonzero(explored.available.ravel())
-        self._taken = explored.taken
+        self._points = source.points(reachable.pairs)
+        self._where = np.flatnonzero(reachable.available.ravel())
+        self._taken = reachable.taken
         self.least_averages: dict[tuple[tuple[float, str], ...], float] = {}  # of sums of expressions
         self._means: dict[str, Floats] = {}
         self._weighted: dict[tuple[str, str], Weighted] = {}
@@ -100,7 +100,7 @@ class Expectations:
 
     def transition_stored(self, sparse: bool) -> Transition:
         """Return the transitions, sparse or dense."""
-        matrix = self._explored.transition()
+        matrix = self._reachable.transition()
         return Transition.of(matrix if sparse else matrix.toarray())
 
     def mean(self, expression: Expression, name: str = "") -> Floats:
@@ -109,7 +109,7 @@ class Expectations:
         if text not in self._means:
             if text in self._source.cost_names:
                 plain = self._mean(Expression(text), PLAIN + text, name)
-                self._means[text] = plain + self._source.event_means(text, self._explored.states)[self._taken]
+                self._means[text] = plain + self._source.event_means(text, self._reachable.states)[self._taken]
             else:
                 self._means[text] = self._mean(expression, text, name)
         return self._means[text]

@@ -10,6 +10,7 @@ from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
 from psconrl.systems.dynamics import Dynamics
 from psconrl.systems.functions import shown_values
+from psconrl.systems.variables import place_among
 
 Choices = list[tuple[float, Any]]  # probabilities, and actions as tables of values
 
@@ -32,7 +33,7 @@ class Numbered:
     @property
     def state_table(self) -> Mapping[str, Any]:
         """The values (S,) of every variable in the reachable states."""
-        return self.dynamics.states.values(self.dynamics.explored.states)
+        return self.dynamics.states.values(self.dynamics.reachable.states)
 
     @property
     def action_table(self) -> Mapping[str, Any]:
@@ -41,9 +42,8 @@ class Numbered:
 
     def state_number(self, state: Mapping[str, Any]) -> int:
         """Return the number of a state in the model, given the values of its variables."""
-        number = self.dynamics.states.number(state, "a state")
-        place = int(np.searchsorted(self.dynamics.explored.states, number))
-        if place == self.dynamics.explored.states.size or self.dynamics.explored.states[place] != number:
+        place = place_among(self.dynamics.reachable.states, self.dynamics.states.number(state, "a state"))
+        if place is None:
             raise ModelError(f"the state {shown_values(state)} is never reached from the start")
         return place
 
@@ -56,7 +56,7 @@ class Numbered:
         >>> shop.state_values(0), shop.state_number({"shelf": 1})
         ({'shelf': 1}, 0)
         """
-        reached = self.dynamics.explored.states
+        reached = self.dynamics.reachable.states
         return self.dynamics.states.label(int(reached[_checked(number, reached.size, "a state")]))
 
     def action_number(self, action: Mapping[str, Any]) -> int:

@@ -84,10 +84,6 @@ class Rows:
         columns |= {name: v[outcome] for name, v in found.values.items()}
         return Rows(self.points[row], self.probabilities[row] * found.probabilities[outcome], columns)
 
-    def with_columns(self, kept: Iterable[str], more: Columns) -> "Rows":
-        """Return the rows with some of their columns, and more columns."""
-        return Rows(self.points, self.probabilities, {name: self.columns[name] for name in kept} | dict(more))
-
     def halves(self) -> tuple["Rows", "Rows"]:
         """Return the rows of the first and of the second half of the points."""
         middle = int(np.searchsorted(self.points, (self.points[0] + self.points[-1] + 1) // 2))

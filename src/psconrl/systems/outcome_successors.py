@@ -5,7 +5,7 @@ import numpy as np
 from psconrl.base.arrays import Bools, Ints, Places
 from psconrl.base.caps import need
 from psconrl.errors import ModelError
-from psconrl.systems.reachable_states import Explored
+from psconrl.systems.reachable_states import Reachable
 from psconrl.systems.reports import Report
 from psconrl.systems.sources import RandomSource
 
@@ -24,9 +24,9 @@ def possible_at(source: RandomSource, states: Ints) -> Bools:
     return randomness.possible()[contexts].reshape(states.size, source.actions.size, -1)
 
 
-def all_successors(source: RandomSource, explored: Explored, report: Report) -> Places:
+def all_successors(source: RandomSource, reachable: Reachable, report: Report) -> Places:
     """Return the places of next states (S, A, W); that of the state itself for an impossible outcome."""
-    states, mask = explored.states, explored.available
+    states, mask = reachable.states, reachable.available
     W = source.outcomes.size
     need(4.0 * mask.size * W, f"a system of {mask.size * W:,} states, actions and outcomes", ModelError)
     found = np.empty((*mask.shape, W), dtype=np.int32)

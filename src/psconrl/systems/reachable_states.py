@@ -24,7 +24,7 @@ PAIRS_AT_ONCE = 20_000  # the same, whatever the number of outcomes
 
 
 @dataclass(frozen=True, eq=False)
-class Explored:
+class Reachable:
     """The reachable states, by their numbers in the space, and the transitions at the prior means of the noise."""
 
     states: Ints  # (S,) increasing
@@ -62,7 +62,7 @@ class _Evaluated(NamedTuple):
     following: NextStates  # of all pairs; none of those that are not available
 
 
-def explore_states(source: RandomSource, available: Rule | None, start: int, report: Report) -> Explored:
+def reach_states(source: RandomSource, available: Rule | None, start: int, report: Report) -> Reachable:
     """Return the states that can be reached from the start. ``report`` is given a line from time to time."""
     pairs = source.states.size * source.actions.size
     at_once = pairs <= PAIRS_AT_ONCE or pairs * source.n_outcomes <= ALL_AT_ONCE
@@ -81,7 +81,7 @@ def explore_states(source: RandomSource, available: Rule | None, start: int, rep
     if none.size:
         raise ModelError(_stuck(source, int(states[none[0]])))
     places = _places(states, following.numbers, source.states.size)
-    return Explored(states, mask, following.starts, places, following.probabilities)
+    return Reachable(states, mask, following.starts, places, following.probabilities)
 
 
 def _stuck(source: RandomSource, state: int) -> str:

@@ -260,7 +260,7 @@ class System(Numbered):
             costs,
             self.thresholds,
             initial=self.dynamics.initial,
-            available=None if all_actions else self.dynamics.explored.available,
+            available=None if all_actions else self.dynamics.reachable.available,
             state_names=self.state_names,
             action_names=self.action_names,
             cost_names=names,
@@ -282,12 +282,12 @@ class System(Numbered):
 
     def vocabulary(self) -> Vocabulary:
         """Return the names and values of variables with their numbers in the model, for an agent in live use."""
-        explored = self.dynamics.explored
+        reachable = self.dynamics.reachable
         return Vocabulary(
             self.states,
-            explored.states,
+            reachable.states,
             self.actions,
-            explored.available,
+            reachable.available,
             self.source.outcomes.values,
             self.source.most(),
             tuple(self.shown_names),
@@ -298,10 +298,10 @@ class System(Numbered):
     @cached_property
     def structure(self) -> Structure:
         """What every outcome of the noise does in every reachable state."""
-        explored, successors = self.dynamics.explored, self.dynamics.successors
-        taken = explored.taken
+        reachable, successors = self.dynamics.reachable, self.dynamics.successors
+        taken = reachable.taken
         S, A, W = successors.shape
-        randomness, contexts = self.source.randomness_at(explored.states)
+        randomness, contexts = self.source.randomness_at(reachable.states)
         costs = self.dynamics.tables(self.statement.rows, self.statement.maximises)
         return Structure(S, A, successors.reshape(S * A, W)[taken], contexts[taken], randomness, *costs)
 

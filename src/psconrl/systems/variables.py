@@ -130,6 +130,12 @@ class Space:
         return {name: value.item() for name, value in self.values(np.asarray(number)).items()}
 
 
+def place_among(numbers: Ints, number: int) -> int | None:
+    """Return the place of a number in an increasing list of numbers; None if it is not there."""
+    place = int(np.searchsorted(numbers, number))
+    return place if place < numbers.size and numbers[place] == number else None
+
+
 def _is_single(value: Any) -> bool:
     return isinstance(value, str | int | float | np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
 

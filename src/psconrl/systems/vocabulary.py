@@ -32,7 +32,7 @@ from psconrl.systems.noise_base import variables_of
 from psconrl.systems.randomness import RoundNoise
 from psconrl.systems.sources import NEXT
 from psconrl.systems.structure import Structure
-from psconrl.systems.variables import Space
+from psconrl.systems.variables import Space, place_among
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,8 @@ class Vocabulary:
         """Return the number of a state, given by the values of its variables, or by its number."""
         if not isinstance(given, Mapping):
             return given
-        number = _number(self.states, given, what)
-        place = int(np.searchsorted(self.reachable, number))
-        if place == self.reachable.size or self.reachable[place] != number:
+        place = place_among(self.reachable, _number(self.states, given, what))
+        if place is None:
             raise AgentError(
                 f"{what}: {shown_values(given)} is never reached from the start, by the system's own rules"
             )

@@ -15,3 +15,7 @@ cdef class TripleQA(RoundLearner):
     cdef ConstVector units
     cdef double gamma, chi, iota, kappa, eta
     cdef bint together
+    cdef void learn_round(
+        self, Py_ssize_t state, Py_ssize_t action, Py_ssize_t successor, ConstVector costs
+    ) noexcept nogil
+    cdef bint fits(self, Py_ssize_t n_states, Py_ssize_t n_actions, Py_ssize_t n_costs) noexcept nogil

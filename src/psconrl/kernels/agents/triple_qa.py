@@ -5,7 +5,6 @@ Tables have an entry for the objective first, then one for every constraint.
 
 import cython
 from cython.cimports.libc.math import sqrt
-from cython.cimports.psconrl.kernels._types import ConstVector
 from cython.cimports.psconrl.kernels.play.rounds import RoundLearner
 
 
@@ -57,22 +56,12 @@ class TripleQA(RoundLearner):
         self.gamma, self.chi, self.iota, self.kappa, self.eta = gamma, chi, iota, kappa, eta
         self.together = together
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def fits(
-        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
-    ) -> cython.bint:
+    def fits(self, n_states, n_actions, n_costs):
         """Return whether the tables have an entry for every cost, state and action."""
         q, S, A = self.hats.shape[0], self.hats.shape[1], self.hats.shape[2]
         return n_costs == q and n_states <= S and n_actions <= A
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def learn_round(
-        self, state: cython.Py_ssize_t, action: cython.Py_ssize_t, successor: cython.Py_ssize_t, costs: ConstVector
-    ) -> cython.void:
+    def learn_round(self, state, action, successor, costs):
         """Learn from one round, and choose the action of its state again."""
         i: cython.Py_ssize_t
         a: cython.Py_ssize_t

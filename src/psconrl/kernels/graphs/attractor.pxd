@@ -17,6 +17,7 @@ cdef class Attractor:
 
 cdef class DenseAttractor(Attractor):
     cdef ConstMatrix P
+    cdef double _into(self, Py_ssize_t pair) noexcept nogil
 
 cdef class SparseAttractor(Attractor):
     cdef ConstPlaces indptr, indices
@@ -25,3 +26,6 @@ cdef class SparseAttractor(Attractor):
     cdef Ints layer
     cdef Flags listed
     cdef Py_ssize_t size, n_actions
+    cdef Py_ssize_t _candidates(self, Py_ssize_t S) noexcept nogil
+    cdef double _into(self, Py_ssize_t pair) noexcept nogil
+    cdef void _join(self, Py_ssize_t n) noexcept nogil

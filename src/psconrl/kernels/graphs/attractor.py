@@ -89,10 +89,7 @@ class Attractor:
 class DenseAttractor(Attractor):
     """Attractor along transitions P (S*A, S)."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _into(self, pair: cython.Py_ssize_t) -> cython.double:
+    def _into(self, pair):
         total: cython.double = 0.0
         for j in range(self.P.shape[1]):
             total += self.P[pair, j] if self.reached[j] else 0.0  # no branch, which would often be mispredicted
@@ -106,10 +103,7 @@ class SparseAttractor(Attractor):
     Only states with a move into the last layer may join next, so that all entries are visited once or twice.
     """
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _candidates(self, S: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def _candidates(self, S):
         n: cython.Py_ssize_t = 0
         for i in range(self.size):
             t = self.layer[i]
@@ -123,20 +117,14 @@ class SparseAttractor(Attractor):
             self.listed[self.waiting[i]] = False
         return n
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _into(self, pair: cython.Py_ssize_t) -> cython.double:
+    def _into(self, pair):
         total: cython.double = 0.0
         for e in range(self.indptr[pair], self.indptr[pair + 1]):
             if self.reached[self.indices[e]]:
                 total += self.data[e]
         return total
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _join(self, n: cython.Py_ssize_t) -> cython.void:
+    def _join(self, n):
         self.size = n
         for i in range(n):
             self.layer[i] = self.waiting[i]

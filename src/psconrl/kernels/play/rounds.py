@@ -33,24 +33,14 @@ class LastRound(RoundLearner):
         self.state = self.action = self.successor = -1
         self.costs = np.zeros(n_costs)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def learn_round(
-        self, state: cython.Py_ssize_t, action: cython.Py_ssize_t, successor: cython.Py_ssize_t, costs: ConstVector
-    ) -> cython.void:
+    def learn_round(self, state, action, successor, costs):
         """Remember one round."""
         i: cython.Py_ssize_t
         self.state, self.action, self.successor = state, action, successor
         for i in range(self.costs.shape[0]):
             self.costs[i] = costs[i]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def fits(
-        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
-    ) -> cython.bint:
+    def fits(self, n_states, n_actions, n_costs):
         """Return whether there are as many costs as places for them."""
         return n_costs == self.costs.shape[0]
 
@@ -73,21 +63,11 @@ class Recorder(RoundLearner):
         self.pairs, self.successors, self.costs, self.length = pairs, successors, costs, length
         self.n_states, self.n_actions = n_states, n_actions
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def fits(
-        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
-    ) -> cython.bint:
+    def fits(self, n_states, n_actions, n_costs):
         """Return whether the rounds are those of the model."""
         return n_costs == self.costs.shape[1] and n_states <= self.n_states and n_actions <= self.n_actions
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def learn_round(
-        self, state: cython.Py_ssize_t, action: cython.Py_ssize_t, successor: cython.Py_ssize_t, costs: ConstVector
-    ) -> cython.void:
+    def learn_round(self, state, action, successor, costs):
         """Record one round."""
         i: cython.Py_ssize_t
         n: cython.Py_ssize_t = self.length[0]

@@ -5,6 +5,8 @@ thousands of times. With one constraint it is Newton's method on the concave, pi
 it with the general loop.
 """
 
+from typing import Any, NamedTuple
+
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels._signals import PyErr_CheckSignals
@@ -45,6 +47,22 @@ _KEPT_POLICIES = cython.declare(cython.Py_ssize_t, 8)
 _KEPT_SHAPES = cython.declare(cython.Py_ssize_t, 8)
 # In models with this many states an evaluation takes so long that Ctrl-C is checked before each.
 _SLOW_STATES = cython.declare(cython.Py_ssize_t, 512)
+
+
+class Searched(NamedTuple):
+    """The result of a search. Of policies, gains and chains, the last is that whose biases carry the bound."""
+
+    outcome: int  # ``OPTIMAL``, ``INFEASIBLE`` or ``GIVE_UP``: a claim, so that the caller must check the gap
+    gap: float  # including possible rounding
+    value: float  # the average of the objective
+    occupancy: Any  # (S, A) frequencies of the mixture
+    policy: Any  # (S, A) that has them; in states without mass it follows the heaviest column
+    weights: Any  # (q,) dual weights of the best bound
+    shares: Any  # (k,) of the mixture, all positive
+    policies: Any  # (k + 1, S)
+    gains: Any  # (k + 1, q)
+    chains: Any  # (k + 1, q + 1, S) biases, and last the stationary distribution
+    evaluated: int  # number of policies
 
 
 @cython.cfunc
@@ -260,7 +278,7 @@ class Search(Columns):
 
     @cython.cfunc
     def found(self) -> object:
-        """Return the result, as described at ``newton``, in arrays of its own."""
+        """Return the result, in arrays of its own."""
         S, A, q, k = self.transitions.S, self.transitions.A, self.transitions.q, self.kept
         self.mixed[k] = self.proof
         policies, gains, chains = np.empty((k + 1, S), np.int64), np.empty((k + 1, q)), np.empty((k + 1, q + 1, S))
@@ -288,7 +306,7 @@ class Search(Columns):
         for i in range(q):
             prices[i] = self.best_weights[i]
         _play(self.mixed, self.shares, k, self.policies, self.stationary, visited, played)
-        return (
+        return Searched(
             self.outcome, self.gap, value, occupancy, policy, weights, shares, policies, gains, chains, self.evaluated
         )  # fmt: skip
 
@@ -324,13 +342,6 @@ def newton(
     """Plan from the deterministic policies ``start`` (k, S), k >= 1, until the gap is at most ``closed``.
 
     Transitions P are dense, (S*A, S), or ``Rows``; the last six arguments are ``tolerances.SEARCH``.
-
-    Return a tuple: the outcome (``OPTIMAL``, ``INFEASIBLE`` or ``GIVE_UP``), a claim, so that the caller must check
-    the gap; the gap, including possible rounding; the average of the objective; the frequencies (S, A) of the mixture;
-    the policy (S, A) that has them, which in states without mass follows the heaviest column; the dual weights (q,) of
-    the best bound; the shares (k,) of the mixture, all positive; policies (k + 1, S), gains (k + 1, q) and chains (k +
-    1, q + 1, S: biases, and last the stationary distribution), first of the mixture, last of the policy whose biases
-    carry the bound; and the number of evaluated policies.
 
     ``near``: weights (q,) near which those of the optimum are expected, or none. Then the first pricing steps are
     there, on either side: a master that has seen one side only gives extreme prices.

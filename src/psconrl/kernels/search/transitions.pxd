@@ -35,6 +35,13 @@ cdef class Dense(Transitions):
     cdef void take(self, ConstMatrix P, ConstMatrix costs, ConstFlagMatrix available) noexcept
     cdef void release(self) noexcept
     cdef (Py_ssize_t, double) _solve(self, Py_ssize_t reference) noexcept nogil
+    cdef Py_ssize_t evaluate(
+        self, ConstVector weights, Py_ssize_t reference, ConstMatrix guess, double nearly_closed, double same
+    ) noexcept nogil
+    cdef (double, Py_ssize_t) improve(
+        self, ConstVector weights, ConstInts policy, ConstMatrix biases, double tolerance, double gain, bint ahead
+    ) noexcept nogil
+    cdef double rounding(self, ConstVector weights, ConstMatrix biases) noexcept nogil
 
 cdef class Sparse(Transitions):
     cdef ConstPlaces indptr, indices
@@ -49,3 +56,11 @@ cdef class Sparse(Transitions):
 
     cdef Py_ssize_t _eliminate(self, Py_ssize_t reference) noexcept nogil
     cdef Py_ssize_t _iterate(self, Py_ssize_t reference, ConstMatrix guess) noexcept nogil
+    cdef Py_ssize_t evaluate(
+        self, ConstVector weights, Py_ssize_t reference, ConstMatrix guess, double nearly_closed, double same
+    ) noexcept nogil
+    cdef (double, Py_ssize_t) improve(
+        self, ConstVector weights, ConstInts policy, ConstMatrix biases, double tolerance, double gain, bint ahead
+    ) noexcept nogil
+    cdef double rounding(self, ConstVector weights, ConstMatrix biases) noexcept nogil
+    cdef void complete(self, ConstInts policy, ConstVector gains, Vector stationary) noexcept nogil

@@ -10,12 +10,9 @@ import cython
 import numpy as np
 from cython.cimports.psconrl.kernels._types import (
     ConstFlagMatrix,
-    ConstInts,
     ConstMatrix,
-    ConstVector,
     IntMatrix,
     Matrix,
-    Vector,
 )
 from cython.cimports.psconrl.kernels.chains.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.graphs.successors import check_graph
@@ -121,17 +118,7 @@ class Dense(Transitions):
             self.chain, self.cost, reference, self.W, self.C, self.gains, self.biases, self.stationary
         )
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def evaluate(
-        self,
-        weights: ConstVector,
-        reference: cython.Py_ssize_t,
-        guess: ConstMatrix,
-        nearly_closed: cython.double,
-        same: cython.double,
-    ) -> cython.Py_ssize_t:
+    def evaluate(self, weights, reference, guess, nearly_closed, same):
         """Solve the chain by GTH elimination."""
         found, slowest = self._solve(reference)
         if slowest < nearly_closed:
@@ -144,28 +131,14 @@ class Dense(Transitions):
                 found, slowest = self._solve(max(found, 0))
         return found
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def improve(
-        self,
-        weights: ConstVector,
-        policy: ConstInts,
-        biases: ConstMatrix,
-        tolerance: cython.double,
-        gain: cython.double,
-        ahead: cython.bint,
-    ) -> tuple[cython.double, cython.Py_ssize_t]:
+    def improve(self, weights, policy, biases, tolerance, gain, ahead):
         """Improve by one step: matrix-vector products take longer than elimination here."""
         weigh_biases(weights, biases, self.h)
         return improve_dense(
             self.P, self.costs, weights, self.available, policy, self.h, tolerance, self.difference, self.policy
         )
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def rounding(self, weights: ConstVector, biases: ConstMatrix) -> cython.double:
+    def rounding(self, weights, biases):
         """Return the rounding error of sums over all states."""
         weigh_biases(weights, biases, self.h)
         return dense_rounding(self.P, self.h, self.difference)
@@ -205,17 +178,7 @@ class Sparse(Transitions):
         self.starts, self.columns, self.values = np.empty(S + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)
         self.right, self.one = np.empty((q, S)), np.empty((1, S))
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def evaluate(
-        self,
-        weights: ConstVector,
-        reference: cython.Py_ssize_t,
-        guess: ConstMatrix,
-        nearly_closed: cython.double,
-        same: cython.double,
-    ) -> cython.Py_ssize_t:
+    def evaluate(self, weights, reference, guess, nearly_closed, same):
         """Solve by GTH elimination in an order, or by Krylov iterations; the policy is never driven elsewhere."""
         self._choose_rows(self.policy)
         return self._eliminate(reference) if self.elimination is not None else self._iterate(reference, guess)
@@ -266,18 +229,7 @@ class Sparse(Transitions):
         self.off = off
         return reference if off <= self.wrong else -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def improve(
-        self,
-        weights: ConstVector,
-        policy: ConstInts,
-        biases: ConstMatrix,
-        tolerance: cython.double,
-        gain: cython.double,
-        ahead: cython.bint,
-    ) -> tuple[cython.double, cython.Py_ssize_t]:
+    def improve(self, weights, policy, biases, tolerance, gain, ahead):
         """Improve by one step, and by some sweeps of value iteration if that gains."""
         weigh_biases(weights, biases, self.h)
         for pair in range(self.cost.shape[0]):
@@ -297,18 +249,12 @@ class Sparse(Transitions):
             )  # fmt: skip
         return bound, switched
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def rounding(self, weights: ConstVector, biases: ConstMatrix) -> cython.double:
+    def rounding(self, weights, biases):
         """Return the rounding error of sums over the longest row."""
         weigh_biases(weights, biases, self.h)
         return sparse_rounding(self.indptr, self.indices, self.data, self.state, self.restart, self.h)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def complete(self, policy: ConstInts, gains: ConstVector, stationary: Vector) -> cython.void:
+    def complete(self, policy, gains, stationary):
         """Compute it by Krylov iterations, and compare with the gains as an independent check."""
         if self.elimination is not None:
             return

@@ -7,7 +7,7 @@ value or policy iteration the order of these states hardly ever changes.
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels._lanes import row_times
-from cython.cimports.psconrl.kernels._types import ConstInts, ConstMatrix
+from cython.cimports.psconrl.kernels._types import ConstMatrix
 from cython.cimports.psconrl.kernels.sets.boxes import leave_over
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -34,11 +34,7 @@ class BestRows:
         for pair in range(pairs):
             self._pour(pair, self.order)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _pour(self, pair: cython.Py_ssize_t, order: ConstInts) -> cython.void:
+    def _pour(self, pair, order):
         """Add the mass of a pair that is left over to its lower bounds."""
         left: cython.double = self.left[pair]
         k: cython.Py_ssize_t = 0

@@ -15,6 +15,8 @@ cdef class RowSets(Sets):
     cdef Vector negative
     cdef Ints order, scratch, place
     cdef double _of_stored(self, Py_ssize_t pair, ConstVector h) noexcept nogil
+    cdef void prepare(self, ConstVector h) noexcept nogil
+    cdef double mean(self, Py_ssize_t pair, ConstVector h) noexcept nogil
 
 cdef class NoiseSets(Sets):
     cdef const index[:, ::1] successors
@@ -31,3 +33,4 @@ cdef class NoiseSets(Sets):
     cdef void _sort(self, Py_ssize_t n) noexcept nogil
     cdef void _sort_many(self, Py_ssize_t n) noexcept nogil
     cdef void _insert(self, Py_ssize_t n, Py_ssize_t at) noexcept nogil
+    cdef double mean(self, Py_ssize_t pair, ConstVector h) noexcept nogil

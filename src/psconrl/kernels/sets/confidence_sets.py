@@ -21,7 +21,6 @@ was looked at last, and ``worst`` the most expensive outcome of every block.
 """
 
 import cython
-from cython.cimports.psconrl.kernels._types import ConstVector
 from cython.cimports.psconrl.kernels.arithmetic.sorting import argsort_into
 
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -47,19 +46,13 @@ class RowSets(Sets):
     ``order``: the states by decreasing h. ``place`` (S,) is -1 everywhere except during a call.
     """
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def prepare(self, h: ConstVector) -> cython.void:
+    def prepare(self, h):
         """Order the states by decreasing h, ties by index."""
         for s in range(h.shape[0]):
             self.negative[s] = -h[s]
         argsort_into(self.negative, self.order, self.scratch)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: ConstVector) -> cython.double:
+    def mean(self, pair, h):
         """Return the largest p.h of a pair: lowest probabilities, then up to the highest where h is largest."""
         if self.unseen[pair] <= 0.0:
             return self._of_stored(pair, h)
@@ -82,10 +75,7 @@ class RowSets(Sets):
             self.place[self.successors[entry]] = -1
         return value + max(left, 0.0) * h[self.order[0]]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _of_stored(self, pair: cython.Py_ssize_t, h: ConstVector) -> cython.double:
+    def _of_stored(self, pair, h):
         """Return the same for a pair that leads to no other states than those stored, of which there are few."""
         first: cython.Py_ssize_t = self.indptr[pair]
         number: cython.Py_ssize_t = self.indptr[pair + 1] - first
@@ -114,10 +104,7 @@ class RowSets(Sets):
 class NoiseSets(Sets):
     """The distributions of all noises, each within its bounds."""
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def mean(self, pair: cython.Py_ssize_t, h: ConstVector) -> cython.double:
+    def mean(self, pair, h):
         """Return the largest mean of what is paid plus h, over the noises one after the other."""
         context: cython.Py_ssize_t = self.contexts[pair]
         left: cython.Py_ssize_t = self.successors.shape[1]

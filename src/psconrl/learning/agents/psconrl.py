@@ -123,8 +123,10 @@ class PSConRL(Sampler):
         cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
+        super().__init__(
+            n_states, n_actions, thresholds, costs, belief=belief, schedule=schedule, cost_belief=cost_belief,
+            optimistic_cost=optimistic_cost, guessed_costs=guessed_costs, cost_weight=cost_weight, seed=seed,
+        )  # fmt: skip
         self.fallback: Fallback = self._part("fallback", fallback)
         self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
         self.planning_horizon: PlanningHorizon = self._part("planning_horizon", planning_horizon)

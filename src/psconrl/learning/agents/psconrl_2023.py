@@ -18,20 +18,18 @@ code does not ask whether the program is feasible, and plays what the solver ret
 uniformly, as their later code does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from psconrl.base.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.learning.part import Part
-from psconrl.learning.parts.schedules import Published, Schedule
-from psconrl.learning.posterior.cost_beliefs import CostBelief, PublishedMeans
-from psconrl.learning.posterior.transition_beliefs import Belief, FlooredCounts
-from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.parts.schedules import Published
+from psconrl.learning.posterior.cost_beliefs import PublishedMeans
+from psconrl.learning.posterior.transition_beliefs import FlooredCounts
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
@@ -53,24 +51,6 @@ class PSConRL2023(Sampler):
         "schedule": Published(),
         "cost_belief": PublishedMeans(),
     }
-
-    def __init__(
-        self,
-        n_states: int,
-        n_actions: int,
-        thresholds: Thresholds,
-        costs: ArrayLike | None = None,
-        *,
-        belief: Belief | None = None,
-        schedule: Schedule | None = None,
-        cost_belief: CostBelief | None = None,
-        optimistic_cost: float | None = None,
-        guessed_costs: ArrayLike | None = None,
-        cost_weight: ArrayLike | None = 1.0,
-        seed: int | Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy, uniform where that policy has no long-run frequency."""

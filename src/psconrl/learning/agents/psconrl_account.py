@@ -27,15 +27,14 @@ costs.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.base.saved_fields import maybe, read_fields, real
-from psconrl.errors import AgentError
-from psconrl.learning.account_blocks import Block, Potential, moves_and_unit, need_room, practical_cell
-from psconrl.learning.argument_checks import as_count, as_fraction, as_positive
+from psconrl.learning.account_agent import AccountAgent
+from psconrl.learning.account_blocks import Block, Potential, moves_and_unit, need_room
+from psconrl.learning.argument_checks import as_positive
 from psconrl.learning.episode_planner import UNLIKELY
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans
@@ -47,7 +46,7 @@ from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
 
 
-class PSConRLAccount(Sampler):
+class PSConRLAccount(AccountAgent, Sampler):
     """Posterior sampling, with plans over state and account. One constraint; must know the horizon and a Slater gap.
 
     ``H``: length of a block, by default the root of the horizon. ``W``: width of the potential in rounds, by default H.
@@ -79,33 +78,13 @@ class PSConRLAccount(Sampler):
         cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, seed)
-        if self.thresholds.size != 1:
-            raise AgentError(
-                f"{self.name} serves models with one constraint; got {self.thresholds.size}. Use 'lagrangian-theorem'"
-            )
-        self._set_up(belief, None, cost_belief, optimistic_cost, guessed_costs, cost_weight)
-        self.horizon = as_count(horizon, "horizon")
-        self.H = math.isqrt(self.horizon) if H is None else as_count(H, "H")
+        super().__init__(
+            n_states, n_actions, thresholds, costs, belief=belief, cost_belief=cost_belief,
+            optimistic_cost=optimistic_cost, guessed_costs=guessed_costs, cost_weight=cost_weight, seed=seed,
+        )  # fmt: skip
+        self._open_account(horizon, H, grid, "'lagrangian-theorem'")
         self.W = float(self.H) if W is None else as_positive(W, "W")
         self.gap = as_positive(gap, "gap")
-        self.grid = None if grid is None else as_fraction(grid, "grid")
-        self.account = 0.0  # cumulative excess over the threshold, in units of the constrained cost
-        self._block: Block | None = None
-        reach = math.ceil(1.0 / self.cell) + 1
-        if self.costs is not None:
-            reach = moves_and_unit(self.costs[1], float(self.thresholds[0]), self.cell)[0].reach
-        need_room(self.H, reach, self.n_states, self.cell)
-
-    @property
-    def cell(self) -> float:
-        """The width of the grid, in ranges of the constrained cost."""
-        return practical_cell(self.horizon) if self.grid is None else self.grid
-
-    @property
-    def longer_plan(self) -> Block | None:
-        """The present block; an episode is a few steps of it."""
-        return self._block
 
     def begin(self, state: int) -> Episode:
         """Continue the block, or draw a model and plan a new one; no action of an episode depends on the account."""
@@ -125,10 +104,6 @@ class PSConRLAccount(Sampler):
             limit = self._block.limit
         self.account += float(record.cost_sums[1].sum() - record.steps * limit)
 
-    def _limits_changed(self, playing: Record | None) -> None:
-        if self._block is not None:
-            self._block.step = self.H  # the present episode is the last of the block
-
     def _planned_block(self) -> tuple[Block, EpisodePlan]:
         """Draw a model, and plan a block in it by value iteration, from the present account."""
         P, costs, limit = self._draw(), self._episode_costs(), float(self.thresholds[0])
@@ -147,18 +122,3 @@ class PSConRLAccount(Sampler):
     def _potential(self, unit: float) -> Potential:
         r"""Return the potential, with slope :math:`\Lambda = 2 / \zeta`, in ranges of both costs."""
         return Potential(2.0 * unit / self.gap, self.W)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that has changed since construction."""
-        block = self._block
-        saved = None if block is None else block.saved()
-        return super().state() | {"account": self.account, "block": saved}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        super().restore(state)
-        saved = read_fields(state, {"account": real(), "block": maybe(self._saved_block)})
-        self.account, self._block = saved["account"], saved["block"]
-
-    def _saved_block(self, saved: dict[str, Any]) -> Block:
-        return Block.restored(saved, self.H, self.n_states, self.n_actions, self.cell)

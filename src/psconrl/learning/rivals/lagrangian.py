@@ -57,8 +57,10 @@ class LagrangianPSRL(LagrangianSampler):
         cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
+        super().__init__(
+            n_states, n_actions, thresholds, costs, belief=belief, schedule=schedule, cost_belief=cost_belief,
+            optimistic_cost=optimistic_cost, guessed_costs=guessed_costs, cost_weight=cost_weight, seed=seed,
+        )  # fmt: skip
         self.rate, self.ceiling = as_positive(rate, "rate"), as_positive(ceiling, "ceiling")
         self.start = as_amounts(start, "start", self.thresholds.size)
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)

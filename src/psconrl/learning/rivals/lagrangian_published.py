@@ -61,8 +61,10 @@ class PublishedLagrangian(LagrangianSampler):
         cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
+        super().__init__(
+            n_states, n_actions, thresholds, costs, belief=belief, schedule=schedule, cost_belief=cost_belief,
+            optimistic_cost=optimistic_cost, guessed_costs=guessed_costs, cost_weight=cost_weight, seed=seed,
+        )  # fmt: skip
         size = f"a positive number up to {LARGEST_COST:g}"  # so that every step is finite
         self.rate = as_number(rate, "rate", size, lambda x: 0 < x <= LARGEST_COST)
 

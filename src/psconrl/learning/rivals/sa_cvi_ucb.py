@@ -18,28 +18,23 @@ reachable within the block are computed (``kernels.agents.sa_cvi``), H^2/2 of th
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.base.saved_fields import maybe, read_fields, real
-from psconrl.errors import AgentError
 from psconrl.kernels.arithmetic import special
+from psconrl.learning.account_agent import AccountAgent
 from psconrl.learning.account_blocks import (
     AccountMoves,
     Block,
     Potential,
     moves_and_unit,
     need_room,
-    practical_cell,
 )
-from psconrl.learning.agent import Agent
 from psconrl.learning.argument_checks import (
     as_constants,
-    as_count,
     as_failure_probability,
-    as_fraction,
     as_nonnegative,
     as_optimistic_cost,
     as_positive,
@@ -49,7 +44,7 @@ from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 
 
-class SACVIUCB(Agent):
+class SACVIUCB(AccountAgent):
     """SA-CVI-UCB, clipped optimistic value iteration over state and account. One constraint; must know the horizon.
 
     ``H``: length of a block and width of the potential, by default the root of the horizon. ``gap``: the Slater gap,
@@ -84,36 +79,20 @@ class SACVIUCB(Agent):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        if self.thresholds.size != 1:
-            raise AgentError(
-                f"SA-CVI-UCB serves models with one limit; got {self.thresholds.size}. Use 'psconrl' or 'fha'."
-            )
-        self.horizon = as_count(horizon, "horizon")
-        self.H = math.isqrt(self.horizon) if H is None else as_count(H, "H")
         self.gap = as_positive(gap, "gap")
         self.span_objective = as_nonnegative(span_objective, "span_objective")
         self.span_limited = as_nonnegative(span_limited, "span_limited")
         self.constants = as_constants(constants)
         self.delta = as_failure_probability(delta)
         self.bonus = as_nonnegative(bonus, "bonus")
-        self.grid = None if grid is None else as_fraction(grid, "grid")
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
-        self.account = 0.0  # cumulative excess over the threshold, in units of the constrained cost
-        self._block: Block | None = None
-        reach = self._moves()[0].reach if self.costs is not None else math.ceil(1.0 / self.cell) + 1
-        need_room(self.H, reach, self.n_states, self.cell)
+        self._open_account(horizon, H, grid, "'psconrl' or 'fha'")
 
     @property
     def cell(self) -> float:
         r"""The width :math:`\Delta` of the grid, in ranges of the constrained cost."""
-        if self.grid is not None:
-            return self.grid
-        return practical_cell(self.horizon) if self.constants == "practical" else 1.0 / math.sqrt(self.horizon)
-
-    @property
-    def longer_plan(self) -> Block | None:
-        """The present block; an episode is a few steps of it."""
-        return self._block
+        theory = self.grid is None and self.constants == "theory"
+        return 1.0 / math.sqrt(self.horizon) if theory else super().cell
 
     def begin(self, state: int) -> Episode:
         """Continue the block, or plan a new one; an episode ends where the action begins to depend on the account."""
@@ -132,10 +111,6 @@ class SACVIUCB(Agent):
             limit = self.thresholds[0] if block is None else block.limit
             excess = float(record.cost_sums[1].sum() - record.steps * limit)
         self.account += excess
-
-    def _limits_changed(self, playing: Record | None) -> None:
-        if self._block is not None:
-            self._block.step = self.H  # the present episode is the last of the block
 
     def _planned_block(self) -> Block:
         """Plan a block by value iteration in the empirical model, from the present account."""
@@ -184,18 +159,3 @@ class SACVIUCB(Agent):
         if self.constants == "practical":
             return self.bonus * C * S
         return self.bonus * 2.0 * C * S * math.sqrt(special.log(2.0 * self.horizon * S**2 * A / self.delta) / 2.0)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that has changed since construction."""
-        block = self._block
-        saved = None if block is None else block.saved()
-        return super().state() | {"account": self.account, "block": saved}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        super().restore(state)
-        saved = read_fields(state, {"account": real(), "block": maybe(self._saved_block)})
-        self.account, self._block = saved["account"], saved["block"]
-
-    def _saved_block(self, saved: dict[str, Any]) -> Block:
-        return Block.restored(saved, self.H, self.n_states, self.n_actions, self.cell)

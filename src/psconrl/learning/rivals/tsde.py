@@ -6,15 +6,8 @@ communicating models whose span is at most H. Constraints are ignored: a sanity 
 one where it does.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
-from numpy.typing import ArrayLike
-
-from psconrl.learning.parts.schedules import Schedule
-from psconrl.learning.posterior.cost_beliefs import CostBelief
-from psconrl.learning.posterior.transition_beliefs import Belief
-from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.episode_plan import EpisodePlan
 from psconrl.learning.sampler import Sampler
@@ -24,24 +17,6 @@ class TSDE(Sampler):
     """TSDE: posterior sampling of the transitions; constraints are ignored. Its parts are those of PSConRL."""
 
     name: ClassVar[str] = "tsde"
-
-    def __init__(
-        self,
-        n_states: int,
-        n_actions: int,
-        thresholds: Thresholds,
-        costs: ArrayLike | None = None,
-        *,
-        belief: Belief | None = None,
-        schedule: Schedule | None = None,
-        cost_belief: CostBelief | None = None,
-        optimistic_cost: float | None = None,
-        guessed_costs: ArrayLike | None = None,
-        cost_weight: ArrayLike | None = 1.0,
-        seed: int | Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
 
     def begin(self, state: int) -> Episode:
         """Draw a model, and return its optimal policy for the objective alone."""

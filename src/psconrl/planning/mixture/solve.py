@@ -10,7 +10,7 @@ from psconrl.base.sizes import DOUBLE_DOUBLE_STATES, HASTY_STATES
 from psconrl.errors import SolverError
 from psconrl.kernels.arithmetic.products import dot
 from psconrl.kernels.chains.occupancy import one_hot, policy_from_occupancy
-from psconrl.kernels.search.mixture_search import GIVE_UP, OPTIMAL, newton
+from psconrl.kernels.search.mixture_search import GIVE_UP, OPTIMAL, Searched, newton
 from psconrl.kernels.search.transitions import Rows
 from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.markov.gain_bias import Unichain
@@ -178,7 +178,7 @@ def solve_compiled(
     P = problem.transition.for_search(order, products, max(closed, PRODUCT_OFF))
     if P is None:
         return None
-    outcome, gap, value, occupancy, policy, weights, shares, policies, gains, chains, evaluated = newton(
+    found = newton(
         P,
         problem.costs,
         problem.thresholds,
@@ -189,29 +189,29 @@ def solve_compiled(
         closed,
         *(search_with(P.off) if isinstance(P, Rows) and not P.order.position.size else SEARCH),
     )
-    if outcome == GIVE_UP:
+    if found.outcome == GIVE_UP:
         return None
-    feasible = outcome == OPTIMAL
-    mixture = partial(_mixture, feasible, policies, gains, chains, shares, weights, gap, evaluated)
-    return Solution(feasible, gap, value, tuple(policies[:-1]), occupancy, policy, weights, mixture)
+    policies, mixture = tuple(found.policies[:-1]), partial(_mixture, found)
+    return Solution(
+        found.outcome == OPTIMAL,
+        found.gap,
+        found.value,
+        policies,
+        found.occupancy,
+        found.policy,
+        found.weights,
+        mixture,
+    )
 
 
-def _mixture(
-    feasible: bool,
-    policies: Ints,
-    gains: Floats,
-    chains: Floats,
-    shares: Floats,
-    weights: Floats,
-    gap: float,
-    evaluated: int,
-) -> Mixture[Column]:
+def _mixture(found: Searched) -> Mixture[Column]:
     """Return the mixture that a compiled search has found; its last policy proves the bound."""
     *answers, proof = [
         Column.of(policy, Unichain(averages, chain[:-1], chain[-1], -1))
-        for policy, averages, chain in zip(policies, gains, chains, strict=True)
+        for policy, averages, chain in zip(found.policies, found.gains, found.chains, strict=True)
     ]
-    return Mixture(feasible, tuple(answers), shares, weights, proof, gap, evaluated)
+    feasible = found.outcome == OPTIMAL
+    return Mixture(feasible, tuple(answers), found.shares, found.weights, proof, found.gap, found.evaluated)
 
 
 def _solve_with(
