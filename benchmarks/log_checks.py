@@ -21,14 +21,14 @@ from psconrl import Log, System
 from psconrl.data.checks.finding import COVERAGE, FAULT
 from psconrl.systems import Bernoulli, Beta, Gamma, Poisson
 
-ROBUST_PLANS = 20_000
+ROUNDS = 20_000
 Rng = np.random.Generator
 Arrays = dict[str, Any]
 
 
 def shop(
     rng: Rng,
-    rounds: int = ROBUST_PLANS,
+    rounds: int = ROUNDS,
     *,
     hidden: float = 0.0,
     stay: float = 0.9,
@@ -71,9 +71,9 @@ def chain(rng: Rng, states: int = 20, actions: int = 3, hidden: float = 0.0, rep
     targets = rng.integers(0, states, (2, states, actions, 6))
     state, mode = 0, 0
     rows = []
-    uniform, turns = rng.random((ROBUST_PLANS, 2)), rng.random(ROBUST_PLANS) > 0.9
-    acts = rng.integers(0, actions, ROBUST_PLANS)
-    for t in range(ROBUST_PLANS):
+    uniform, turns = rng.random((ROUNDS, 2)), rng.random(ROUNDS) > 0.9
+    acts = rng.integers(0, actions, ROUNDS)
+    for t in range(ROUNDS):
         mode ^= int(turns[t])
         action = int(acts[t])
         own = mode if uniform[t, 1] < hidden else 0
@@ -119,11 +119,11 @@ def two_noises(rng: Rng, shared: float) -> Log:
         minimise="work",
         limits=["down <= 1"],
     )
-    both = rng.random(ROBUST_PLANS) < shared
-    first = np.where(both, rng.random(ROBUST_PLANS) < 0.2, rng.random(ROBUST_PLANS) < 0.2).astype(int)
-    second = np.where(both, first, rng.random(ROBUST_PLANS) < 0.2).astype(int)
-    repair, up, states = rng.integers(0, 3, ROBUST_PLANS), 2, []
-    for t in range(ROBUST_PLANS):
+    both = rng.random(ROUNDS) < shared
+    first = np.where(both, rng.random(ROUNDS) < 0.2, rng.random(ROUNDS) < 0.2).astype(int)
+    second = np.where(both, first, rng.random(ROUNDS) < 0.2).astype(int)
+    repair, up, states = rng.integers(0, 3, ROUNDS), 2, []
+    for t in range(ROUNDS):
         states.append(up)
         up = max(min(up + int(repair[t]), 2) - int(first[t]) - int(second[t]), 0)
     return Log({"up": states, "repair": repair, "first": first, "second": second}, system=system)
@@ -186,7 +186,7 @@ def measured(case: Case, name: str, logs: int) -> tuple[int, int, float]:
 def main() -> None:
     logs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     wanted = sys.argv[2].split(",") if len(sys.argv) > 2 else list(CASES)
-    print(f"{logs} logs of each case, of {ROBUST_PLANS:,} rounds\n")
+    print(f"{logs} logs of each case, of {ROUNDS:,} rounds\n")
     print("| case | found | cause named first | seconds |\n|---|---|---|---|")
     for name, case in CASES.items():
         if any(name.startswith(part) for part in wanted):
