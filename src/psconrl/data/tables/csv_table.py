@@ -113,6 +113,8 @@ class CSVTable:
                     need(total * (8.0 * len(names) + 40.0), f"a log of {total:,} rows and more", LogError)
                     rows.append(lines[own].astype(np.int32))
                     ragged.append(widths[own] != len(self.columns))
+                    if ragged[-1].any():  # a cell may stand in another column than its own
+                        lengths[:, :n][:, np.flatnonzero(kept)[ragged[-1]]] = -1
                     for k, reader in enumerate(readers.values()):
                         reader.add_cells(CellBlock(buffer, starts[k][own], lengths[k][own]))
                 rest = raw[begin:]

@@ -87,8 +87,8 @@ class DistributionCheck:
         else:
             text = family_text("the events do not happen at the rates given", None, 0)
         return (
-            f"{text}. The transitions observed are 10^{evidence / np.log(10):.1f} times as probable if its distribution "
-            f"is free; right systems are doubted in one run of {1 / FALSE_ALARMS:,.0f} at most"
+            f"{text}. The transitions observed are 10^{evidence / np.log(10):.1f} times as probable if its "
+            f"distribution is free; right systems are doubted in one run of {1 / FALSE_ALARMS:,.0f} at most"
         )
 
     def _largest(self, name: str, views: Observed, near: Parameters, search: bool) -> float:
