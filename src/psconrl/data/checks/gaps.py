@@ -29,7 +29,7 @@ def gap_test(log: Recorded) -> Test:
     broken = log.broken
     if broken.states.size < FEWEST_GAPS:
         return NO_TEST
-    states = np.append(log.states, broken.states)
+    states: Ints = np.append(log.states, broken.states).astype(np.int64)
     parts = np.append(np.arange(log.n_rounds), broken.places) * PARTS // (log.n_rounds + 1)
     outcomes = np.repeat([0, 1], [log.n_rounds, broken.states.size])
     labels = state_classes(states, log.n_states, broken.states.size)

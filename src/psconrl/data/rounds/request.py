@@ -54,6 +54,8 @@ class Request:
         for name in found.needed:
             if name not in columns:
                 raise LogError(unknown_name("column", name, columns))
+        if both := [name for name in states if name in actions]:
+            raise LogError(f"the column {quoted(both[0])} cannot be a part of the state and of the action")
         if found.time is not None and found.time in (*states, *actions, *following, found.run):
             raise LogError(f"the column {quoted(found.time)} cannot be the time and a label, too; add a column for one")
         return found

@@ -4,6 +4,7 @@ The same column gives the same labels whatever kind of table it is in: texts tha
 numbers have no decimals, and truth values are 1 and 0.
 """
 
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from psconrl.kernels.tables import cells
 Value = int | float | str
 
 # Texts that stand for a missing cell. "None" does not: it is what people call doing nothing.
-MISSING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"))
+MISSING = frozenset(("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "<NA>"))
 MOST_LABELS = 200_000  # distinct values of a column of states or actions, or of runs
 FEW_LABELS = 4_000  # distinct values of any other column; one with more is numbers, or is left out
 LONGEST_LABEL = 1_000  # bytes
@@ -249,6 +250,10 @@ class AnyReader(Reader):
         """Add values of another table."""
         self._add(lambda reader: reader.add_values(values, missing))
 
+    def reject(self) -> None:
+        """Leave out the whole column, whose values are of a kind that is not read."""
+        self._labels = self._numbers = None
+
     def _add(self, add: Any) -> None:
         if self._labels is not None:
             try:
@@ -320,17 +325,29 @@ def number_in(given: Any) -> float | None:
 def canonical(labels: Sequence[Any]) -> list[Value | None]:
     """Return labels of one column in the form that does not depend on the kind of table; None if one is missing.
 
-    >>> canonical(["3.0", "10", "NA"]), canonical([3, 2.5]), canonical(["3", "a"]), canonical(["True", "false"])
+    >>> canonical(["3.0", "10", "NA"]), canonical([3, 2.5]), canonical(["3.0", "a"]), canonical(["True", "false"])
     ([3, 10, None], [3, 2.5], ['3', 'a'], [1, 0])
     """
     found: list[Any] = [None if _is_missing(label) else label for label in labels]
-    truths = [None if label is None else TRUTH.get(str(label).lower()) for label in found]
-    if all(label is None or truth is not None for label, truth in zip(found, truths, strict=True)):
-        return list(truths)
     numbers = [None if label is None else _whole(label) for label in found]
-    if all(number is not WRONG_NUMBER for number in numbers):
-        return list(numbers)
-    return [None if label is None else str(label) for label in found]
+    truths = [
+        number if number is not WRONG_NUMBER else _truth(label) for label, number in zip(found, numbers, strict=True)
+    ]
+    if all(truth is not WRONG_NUMBER for truth in truths):
+        return list(truths)
+    return [
+        None if label is None else _text(label) if number is WRONG_NUMBER else str(number)
+        for label, number in zip(found, numbers, strict=True)
+    ]
+
+
+def _truth(label: Any) -> Any:
+    return TRUTH.get(str(label).lower(), WRONG_NUMBER)
+
+
+def _text(label: Any) -> str:
+    """Return a text without blanks around it, in the composed form of its characters (NFC)."""
+    return unicodedata.normalize("NFC", str(label).strip())
 
 
 def _whole(label: Any) -> Any:
@@ -340,6 +357,11 @@ def _whole(label: Any) -> Any:
     value = number_in(label)
     if value is None or value is WRONG_NUMBER or not np.isfinite(value):
         return WRONG_NUMBER
+    if isinstance(label, str) and abs(value) >= EXACT_WHOLE:
+        try:
+            return int(label)  # all of its digits
+        except ValueError:
+            pass
     return int(value) if value.is_integer() and abs(value) < EXACT_WHOLE else float(value)
 
 

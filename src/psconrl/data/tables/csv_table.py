@@ -5,6 +5,7 @@ that ends in ``.gz`` is unpacked while it is read.
 """
 
 import gzip
+import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,7 +58,8 @@ class CSVTable:
         buffer = np.frombuffer(start, dtype=np.uint8)
         n_lines = min(start.count(b"\n") + 1, 2)
         first = start[self._begin :].split(b"\n", 1)[0]
-        separator = max(SEPARATORS, key=lambda mark: first.count(bytes([mark])))
+        bare = re.sub(rb'"[^"]*"', b"", first)
+        separator = max(SEPARATORS, key=lambda mark: bare.count(bytes([mark])))
         most = first.count(bytes([separator])) + 1
         place = np.arange(most, dtype=np.int32)
         starts, lengths = np.empty((most, 1), dtype=np.int64), np.empty((most, 1), dtype=np.int32)

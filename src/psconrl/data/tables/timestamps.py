@@ -1,11 +1,11 @@
 """Times of a log: numbers, or dates and times of day, with or without a time zone.
 
-Texts are in ISO 8601: 2024-03-31, 2024-03-31 02:30, 2024-03-31T02:30:00.5+01:00, 2024-03-31T01:30:00Z.
+Texts are in ISO 8601: 2024-03-31, 2024-03-31 02:30, 2024-03-31T02:30:00.5+01:00, 2024-03-31T01:30:00Z, 20240331.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from psconrl.kernels.tables import cells, moments
 
 EPOCH = datetime(1970, 1, 1)
 TIME_BYTES = 64  # bytes of a time
+FIRST_DAY, LAST_DAY = 19_000_101, 22_001_231  # numbers between are dates if all are
 NUMBER, NAIVE, AWARE = "numbers", "times without a zone", "times with a zone"
 KINDS = frozenset((NUMBER, NAIVE, AWARE))
 
@@ -65,6 +66,9 @@ class Timestamps:
         if not blocks:
             return cls(np.empty(0), np.empty(0), np.empty(0, dtype=bool), kinds)
         seconds = np.concatenate([block.seconds for block in blocks])
+        if kinds == {NUMBER} and (days := _as_days(seconds)) is not None:
+            seconds, kinds = days, frozenset([NAIVE])
+            return cls(seconds, seconds, np.concatenate([block.wrong for block in blocks]), kinds)
         same = all(block.local is block.seconds for block in blocks)
         local = seconds if same else np.concatenate([block.local for block in blocks])
         return cls(seconds, local, np.concatenate([block.wrong for block in blocks]), kinds)
@@ -73,6 +77,22 @@ class Timestamps:
     def on_calendar(self) -> bool:
         """Whether these are dates and times of day, and not numbers."""
         return bool(self.kinds) and NUMBER not in self.kinds
+
+
+def _as_days(numbers: Floats) -> Floats | None:
+    """Return numbers as dates if all are dates without separators, as 20240131 is; else None."""
+    known = numbers[~np.isnan(numbers)]
+    if not known.size or known.min() < FIRST_DAY or known.max() > LAST_DAY or (known % 1.0).any():
+        return None
+    year, rest = np.divmod(known.astype(np.int64), 10_000)
+    month, day = np.divmod(rest, 100)
+    months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
+    first, after = (m.astype("datetime64[D]").astype(np.int64) for m in (months, months + 1))
+    if (month < 1).any() or (month > 12).any() or (day < 1).any() or (first + day > after).any():
+        return None
+    found = np.full(numbers.size, np.nan)
+    found[~np.isnan(numbers)] = (first + day - 1) * 86400.0
+    return found
 
 
 def _read(value: Any) -> tuple[float, float, str]:
@@ -92,6 +112,8 @@ def _read(value: Any) -> tuple[float, float, str]:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
             return np.nan, np.nan, "wrong"
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
         return np.nan, np.nan, "wrong"
     local = (value.replace(tzinfo=None) - EPOCH).total_seconds()
