@@ -148,7 +148,13 @@ class Case(NamedTuple):
     cause: tuple[str, ...] = ()
 
 
-PAST = ("the results of the last rounds", "the result of the round before", "the state one round before")
+PAST = (
+    "the results of the last rounds",
+    "the results of the last rounds in lost",
+    "the result of the round before",
+    "the state one round before",
+)
+
 CASES = {
     "right: shop, uniform": Case(lambda rng: table_log(shop(rng), "demand", "mood")),
     "right: shop, timid": Case(lambda rng: table_log(shop(rng, timid=True), "demand", "mood")),
@@ -163,6 +169,7 @@ CASES = {
     "right: system, demand unseen when sold out": Case(lambda rng: system_log(shop(rng), True)),
     "right: two noises": Case(lambda rng: two_noises(rng, 0.0)),
     "hidden mood, 1.5 or 2.5": Case(lambda rng: table_log(shop(rng, hidden=1.0), "demand", "mood"), PAST),
+    "hidden mood, 1.6 or 2.4": Case(lambda rng: table_log(shop(rng, hidden=0.8), "demand", "mood"), PAST),
     "hidden mood, timid": Case(lambda rng: table_log(shop(rng, hidden=1.0, timid=True), "demand", "mood"), PAST),
     "hidden mood, 1.75 or 2.25": Case(lambda rng: table_log(shop(rng, hidden=0.5), "demand", "mood"), PAST),
     "recorded mood, 1.75 or 2.25": Case(lambda rng: table_log(shop(rng, hidden=0.5), "demand"), ("mood",)),

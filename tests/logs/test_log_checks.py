@@ -54,6 +54,15 @@ def test_a_hidden_variable_shows_in_past_rounds():
     assert "something that lasts for several rounds is missing in the state" in report.findings[0].message
 
 
+def test_a_hidden_variable_that_shows_in_a_cost_only():
+    """A price that lasts, and that the next shelf does not depend on."""
+    rows = rows_of()
+    rows["lost"] = rows["order"] * (1 + rows["mood"])
+    report = checked(rows, "mood")
+    assert report.findings[0].subject == "the results of the last rounds in lost"
+    assert "lasts for several rounds is missing in the state" in report.findings[0].message
+
+
 @pytest.mark.statistical
 def test_a_recorded_variable_is_named_and_its_shadows_are_not():
     """Given the mood, nothing else matters: more is found in three of a hundred logs, in five of eight with 2e-6."""

@@ -104,14 +104,16 @@ class Log(Recorded):
         if not rounds.rows.size:
             raise LogError("no round is left: " + "; ".join(map(str, found)))
         times = columns.times
+        seconds = None if times is None else times.seconds[rounds.rows]
+        local = seconds if times is None or times.local is times.seconds else times.local[rounds.rows]
         known: dict[str, Any] = {
             "n_states": len(numbered.state_labels),
             "n_actions": len(numbered.action_labels),
             "state_labels": numbered.state_labels,
             "action_labels": numbered.action_labels,
             "lines": lines[rounds.rows],
-            "times": None if times is None else times.seconds[rounds.rows],
-            "local_times": times.local[rounds.rows] if times is not None and times.on_calendar else None,
+            "times": seconds,
+            "local_times": local if times is not None and times.on_calendar else None,
             "records": records,
             "faults": found,
             "system": system,

@@ -10,7 +10,7 @@ from psconrl.base.arrays import Bools, Floats, Ints, Places
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
 from psconrl.data.rounds.faults import Faults
-from psconrl.data.rounds.gaps import Broken
+from psconrl.data.rounds.gaps import NOT_BROKEN, Broken
 from psconrl.data.rounds.request import Request
 from psconrl.data.rounds.runs import RowOrder, order_rows
 from psconrl.data.rounds.spaces import (
@@ -274,23 +274,25 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, last
 
 
 def _rounds(numbered: NumberedRows, order: RowOrder, usable: Bools, bad: Bools) -> LogRounds:
-    rows = order.rows
-    states = np.where(usable[rows], numbered.states[rows], np.int32(MISSING))
+    rows, linked, acted = order.rows, order.linked, numbered.actions
+    states = np.take(numbered.states, rows)
+    states[~np.take(usable, rows)] = MISSING
     if numbered.next_states is not None:
-        following, linked = numbered.next_states[rows], order.linked.copy()
+        following, linked = np.take(numbered.next_states, rows), linked.copy()
         linked[1:] &= following[:-1] == states[1:]
     else:
-        following, linked = np.full(rows.size, MISSING, dtype=np.int32), order.linked
+        following = np.full(rows.size, MISSING, dtype=np.int32)
         np.copyto(following[:-1], states[1:], where=linked[1:])
-    whole = (states >= 0) & (following >= 0) & ~bad[rows]
-    gaps = int(order.gaps.sum())
     broken = np.zeros(rows.size, dtype=bool)
     if numbered.next_states is None:  # the row above a gap, or above a row without a state
-        broken[:-1] = (order.gaps[1:] | (order.linked[1:] & (states[1:] < 0))) & (states[:-1] >= 0)
+        broken[:-1] = (order.gaps[1:] | (linked[1:] & (states[1:] < 0))) & (states[:-1] >= 0)
+    whole = (states >= 0) & (following >= 0) & ~np.take(bad, rows)
     at = np.flatnonzero(broken)
-    acted = numbered.actions[rows]
-    every = LogRounds(rows, states, acted, following, order.run, linked, gaps, order.step, Broken(states[at], at))
-    return every.some(whole)
+    lost = Broken(states[at].astype(np.int64), np.cumsum(whole)[at] - whole[at]) if at.size else NOT_BROKEN
+    before = np.append(False, whole[:-1])[: rows.size]
+    states, following, rows = states[whole], following[whole], rows[whole]
+    linked, run = (linked & before)[whole], order.run[whole]
+    return LogRounds(rows, states, acted[rows], following, run, linked, int(order.gaps.sum()), order.step, lost)
 
 
 def recorded_costs(columns: Columns, rows: Indices) -> Floats:

@@ -87,13 +87,15 @@ def _in_steps(seconds: Floats, linked: Bools) -> Gaps:
     """Return gaps by the usual step: clear if nearly all steps are equal, unclear if others are multiples of it."""
     none = np.zeros(seconds.size, dtype=bool)
     steps = np.diff(seconds, prepend=seconds[:1])
-    own = steps[linked]
-    if own.size == 0:
+    away = steps[linked]
+    if away.size == 0:
         return Gaps(None, none)
-    usual = float(np.median(own))
-    equal = float((np.abs(own - usual) <= SAME_STEP * usual).mean())
+    usual = float(np.median(away, overwrite_input=True))
+    away -= usual
+    equal = float((np.abs(away, out=away) <= SAME_STEP * usual).mean())
     if equal >= MOSTLY:
         return Gaps(usual, linked & (steps > GAP * usual))
+    own = steps[linked]
     if equal < HALF or float((np.abs(own - usual * np.round(own / usual)) <= SAME_STEP * own).mean()) < MOSTLY:
         return Gaps(None, none)
     return Gaps(usual, linked & (steps > GAP * usual), False)

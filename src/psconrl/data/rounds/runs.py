@@ -1,8 +1,10 @@
 """The order of rows: run by run and by time; where a run is interrupted; and faults of times."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats, Places
 from psconrl.data.rounds.faults import Faults
@@ -42,18 +44,19 @@ def order_rows(
     before which the header is repeated, so that another run begins.
     """
     rows: Indices = np.flatnonzero(kept).astype(np.int32)
-    if (np.diff(run[rows]) < 0).any():
-        rows = rows[np.argsort(run[rows], kind="stable")]
-    begins = np.append(True, run[rows][1:] != run[rows][:-1])[: rows.size] | after[rows]
+    own = _of(run, rows)
+    if (own[1:] < own[:-1]).any():
+        rows = rows[np.argsort(own, kind="stable")]
+        own = run[rows]
+    begins = np.append(True, own[1:] != own[:-1])[: rows.size] | _of(after, rows)
     lost = LostRows.of(run, kept)
     if times is None:
         holes = ~begins & lost.between(rows, run)
         return RowOrder(rows, _numbers(begins), ~begins & ~holes, holes, None)
-    seconds = times.seconds[rows]
     is_naive = NAIVE in times.kinds
-    begins, rows = _sorted(rows, begins, seconds, lines, faults, is_naive)
-    seconds = times.seconds[rows]
-    same = ~begins & np.append(False, np.diff(seconds) == 0.0)[: rows.size]
+    begins, rows = _sorted(rows, begins, _of(times.seconds, rows), lines, faults, is_naive)
+    seconds = _of(times.seconds, rows)
+    same = ~begins & np.append(False, seconds[1:] == seconds[:-1])[: rows.size]
     hint = CLOCK_BACK if is_naive and same.any() and (seconds[same] % DAY).any() else ""
     if same.sum() > MOSTLY_TWICE * rows.size:
         hint = "; if they are of several plants, name the column that tells them apart, run=..."
@@ -62,7 +65,7 @@ def order_rows(
     if same.any():
         rows, number, seconds = rows[~same], number[~same], seconds[~same]
     linked = np.append(False, number[1:] == number[:-1])[: rows.size]
-    found = find_gaps(seconds, times.local[rows] if times.on_calendar else None, linked, step)
+    found = find_gaps(seconds, _of(times.local, rows) if times.on_calendar else None, linked, step)
     if not found.is_clear:
         text = (
             f"the time from the row before is a multiple of the usual one, {found.step:g}, as if rows were missing; "
@@ -79,7 +82,7 @@ def _sorted(
     rows: Indices, begins: Bools, seconds: Floats, lines: Indices, faults: Faults, is_naive: bool
 ) -> tuple[Bools, Indices]:
     """Return which rows begin a run, and rows by time; note backward steps."""
-    back = ~begins & np.append(False, np.diff(seconds) < 0.0)[: rows.size]
+    back = ~begins & np.append(False, seconds[1:] < seconds[:-1])[: rows.size]
     if not back.any():
         return begins, rows
     restart = np.zeros(rows.size, dtype=bool)
@@ -104,6 +107,11 @@ def _sorted(
     number = _numbers(begins)
     order = np.lexsort((np.arange(rows.size), seconds, number))
     return np.append(True, number[1:] != number[:-1])[: rows.size], rows[order]
+
+
+def _of(values: NDArray[Any], rows: Indices) -> NDArray[Any]:
+    """Return the values of some rows; those of all rows in the order of the table are not copied."""
+    return values if rows.size == values.size and (rows[1:] > rows[:-1]).all() else values[rows]
 
 
 def _numbers(begins: Bools) -> Places:

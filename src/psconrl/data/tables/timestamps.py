@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats, Ints, Places
 from psconrl.base.escaping import quoted
+from psconrl.data.tables.growing import Growing
 from psconrl.errors import LogError
 from psconrl.kernels.tables import cells, moments
 
@@ -55,28 +56,40 @@ class Timestamps:
             frozenset(kind for _, _, kind in found) & KINDS,
         )
 
-    @classmethod
-    def joined(cls, name: str, blocks: Sequence["Timestamps"]) -> Self:
-        """Return blocks as one; raise an error if they are of several kinds."""
-        kinds = frozenset().union(*(block.kinds for block in blocks))
-        if len(kinds) > 1:
-            raise LogError(
-                f"the column {quoted(name)} mixes {' and '.join(sorted(kinds))}; write all of them in the same way"
-            )
-        if not blocks:
-            return cls(np.empty(0), np.empty(0), np.empty(0, dtype=bool), kinds)
-        seconds = np.concatenate([block.seconds for block in blocks])
-        if kinds == {NUMBER} and (days := _as_days(seconds)) is not None:
-            seconds, kinds = days, frozenset([NAIVE])
-            return cls(seconds, seconds, np.concatenate([block.wrong for block in blocks]), kinds)
-        same = all(block.local is block.seconds for block in blocks)
-        local = seconds if same else np.concatenate([block.local for block in blocks])
-        return cls(seconds, local, np.concatenate([block.wrong for block in blocks]), kinds)
-
     @property
     def on_calendar(self) -> bool:
         """Whether these are dates and times of day, and not numbers."""
         return bool(self.kinds) and NUMBER not in self.kinds
+
+
+class GrowingTimes:
+    """Times to which blocks are added."""
+
+    def __init__(self) -> None:
+        self._seconds, self._local, self._wrong = Growing(np.float64), Growing(np.float64), Growing(np.bool_)
+        self._kinds: frozenset[str] = frozenset()
+        self._same = True  # whether clocks on the wall show what is in ``seconds``
+
+    def add(self, block: Timestamps) -> None:
+        """Add a block."""
+        if self._same and block.local is not block.seconds:
+            self._same = False
+            self._local = self._seconds.copy()
+        self._seconds.add(block.seconds)
+        self._wrong.add(block.wrong)
+        if not self._same:
+            self._local.add(block.local)
+        self._kinds |= block.kinds
+
+    def whole(self, name: str) -> Timestamps:
+        """Return all times; raise an error if they are of several kinds."""
+        if len(self._kinds) > 1:
+            kinds = " and ".join(sorted(self._kinds))
+            raise LogError(f"the column {quoted(name)} mixes {kinds}; write all of them in the same way")
+        seconds, wrong = self._seconds.whole(), self._wrong.whole()
+        if self._kinds == {NUMBER} and (days := _as_days(seconds)) is not None:
+            return Timestamps(days, days, wrong, frozenset([NAIVE]))
+        return Timestamps(seconds, seconds if self._same else self._local.whole(), wrong, self._kinds)
 
 
 def _as_days(numbers: Floats) -> Floats | None:
