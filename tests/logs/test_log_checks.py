@@ -13,21 +13,21 @@ from log_samples import shop, shop_rows
 from psconrl import Log, LogError
 from psconrl.data.checks.suspects import classes, shifted
 
-ROBUST_PLANS = 6_000
+ROUNDS = 6_000
 
 
 def rows_of(seed=0, rate=lambda t, mood: 2.0, lead=False, policy=None):
     """Columns of a shop whose demand depends on the round and on a mood that lasts about ten rounds."""
     rng = np.random.default_rng(seed)
     shelf, mood, coming, rows = 3, 0, 0, []
-    for t in range(ROBUST_PLANS):
+    for t in range(ROUNDS):
         mood ^= int(rng.random() < 0.1)
         order = int(rng.integers(4)) if policy is None else policy(shelf)
         demand = int(rng.poisson(rate(t, mood)))
         rows.append((shelf, order, max(demand - shelf, 0), mood))
         arrives, coming = (coming if lead else order), order
         shelf = min(max(shelf - demand, 0) + arrives, 7)
-    days = np.datetime64("2024-01-01") + np.arange(ROBUST_PLANS) * np.timedelta64(1, "D")
+    days = np.datetime64("2024-01-01") + np.arange(ROUNDS) * np.timedelta64(1, "D")
     return dict(zip(("shelf", "order", "lost", "mood"), np.array(rows).T, strict=True)) | {"day": days}
 
 
@@ -54,11 +54,26 @@ def test_a_hidden_variable_shows_in_past_rounds():
     assert "something that lasts for several rounds is missing in the state" in report.findings[0].message
 
 
+def test_a_hidden_variable_that_shows_in_a_cost_only():
+    """A price that lasts, and that the next shelf does not depend on."""
+    rows = rows_of()
+    rows["lost"] = rows["order"] * (1 + rows["mood"])
+    report = checked(rows, "mood")
+    assert report.findings[0].subject == "the results of the last rounds in lost"
+    assert "lasts for several rounds is missing in the state" in report.findings[0].message
+
+
+@pytest.mark.statistical
 def test_a_recorded_variable_is_named_and_its_shadows_are_not():
-    report = checked(rows_of(rate=lambda t, mood: 1.2 + 1.6 * mood))
-    assert [finding.subject for finding in report.findings] == ["mood"]
-    assert "given it, nothing more is told by" in report.findings[0].message
-    assert p_values(report)["the results of the last rounds"] < 1e-9
+    """Given the mood, nothing else matters: more is found in three of a hundred logs, in five of eight with 2e-6."""
+    more = 0
+    for seed in range(8):
+        report = checked(rows_of(seed, rate=lambda t, mood: 1.2 + 1.6 * mood))
+        assert report.findings[0].subject == "mood"
+        assert "given it, nothing more is told by" in report.findings[0].message
+        assert p_values(report)["the results of the last rounds"] < 1e-9
+        more += len(report.findings) > 1
+    assert more < 5
 
 
 def test_an_outcome_of_the_round_is_said_to_be_one():
@@ -74,7 +89,7 @@ def test_orders_that_are_under_way():
 
 
 def test_drift_and_weekdays():
-    report = checked(rows_of(rate=lambda t, mood: 1.5 + t / ROBUST_PLANS), "mood")
+    report = checked(rows_of(rate=lambda t, mood: 1.5 + t / ROUNDS), "mood")
     assert report.findings[0].subject == "the period"
     report = checked(rows_of(rate=lambda t, mood: 1.5 + 1.0 * (t % 7 >= 5)), "mood")
     assert report.findings[0].subject == "the weekday"
@@ -106,20 +121,28 @@ def test_limits_of_a_log_without_a_system():
         log.check({"lots": 0.5})
 
 
-def test_a_right_system_and_an_overdispersed_one():
-    assert Log(shop_rows(ROBUST_PLANS), system=shop()).check().is_good
-    rng, shelf, rows = np.random.default_rng(1), 3, []
-    for _ in range(ROBUST_PLANS):
+def test_a_right_system_is_not_doubted():
+    """It is with a probability of .03."""
+    assert Log(shop_rows(ROUNDS), system=shop()).check().is_good
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_overdispersed_noise(seed):
+    """Two tests find it, of the family and of the dispersion; which has more evidence depends on the log."""
+    rng, shelf, rows = np.random.default_rng(seed), 3, []
+    for _ in range(ROUNDS):
         order, demand = int(rng.integers(4)), int(rng.negative_binomial(2, 2 / 3.7))  # mean 1.7, variance 3.1
         rows.append((shelf, order, demand))
         shelf = min(max(shelf - demand, 0) + order, 5)
     report = Log(dict(zip(("shelf", "order", "demand"), np.array(rows).T, strict=True)), system=shop()).check()
-    assert [finding.subject for finding in report.findings if finding.check == "structure"] == ["demand"]
-    assert "Categorical" in report.findings[-1].message
+    (found,) = [finding for finding in report.findings if finding.check == "structure"]
+    assert found.subject == "demand"
+    assert "does not follow Poisson" in found.message or "varies more than Poisson" in found.message
+    assert "Categorical(range(10), prior=1)" in found.message
 
 
 def test_demand_that_is_unseen_when_sold_out_is_no_reason_for_doubt():
-    rows = shop_rows(ROBUST_PLANS)
+    rows = shop_rows(ROUNDS)
     demand = np.where(rows["demand"] >= rows["shelf"], np.nan, rows["demand"])
     assert Log({"shelf": rows["shelf"], "order": rows["order"], "demand": demand}, system=shop()).check().is_good
 

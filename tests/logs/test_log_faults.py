@@ -75,10 +75,11 @@ def test_a_repeated_header_is_where_another_run_begins(tmp_path):
 
 def test_rows_of_another_width(tmp_path):
     path = tmp_path / "ragged.csv"
-    path.write_text("s,a\n0,0\n1\n2,0,5\n3,0\n4,0\n")
+    path.write_text("n,s,a\nx,0,0\nx,1,1\n2,0\nso, so,9,1\nx,3,0\nx,4,0\n")
     found, log = faults(path, **PLAIN)
-    assert found == {"wrong": (3, 4)}
-    assert log.lines.tolist() == [2, 5]  # the states of short and long rows are still known
+    assert found == {"wrong": (4, 5)}
+    assert log.lines.tolist() == [2, 6]  # no round leads to such a row, whose cells may stand in other columns
+    assert log.state_labels == ("0", "1", "3", "4")
 
 
 def test_times_that_are_none():
@@ -86,6 +87,36 @@ def test_times_that_are_none():
     found, log = faults(table, time="t", **PLAIN)
     assert found == {"missing": (4,), "wrong": (3,)}
     assert log.lines.tolist() == [2, 5]
+
+
+@pytest.mark.parametrize("hole", ["t", "r"])
+def test_no_round_leads_over_a_row_whose_place_is_not_known(hole):
+    """Times are irregular, so they do not say whether a row is missing; runs are mixed."""
+    table = {"s": [*range(8)], "a": [0] * 8, "t": [0, 1, 3, 7, 8, 20, 33, 34], "r": [0, 1, 0, 1, 0, 0, 1, 0]}
+    table[hole][4] = None
+    found, log = faults(table, time="t", run="r", **PLAIN)
+    assert found == {"missing": (6,)}
+    runs = {(a, b) for a, b in zip(log.states.tolist(), log.next_states.tolist(), strict=True)}
+    every = {(0, 2), (5, 7), (1, 3), (3, 6)}
+    assert runs == (every if hole == "t" else every - {(3, 6)})  # a row of an unknown run may be of either
+
+
+def test_wall_clocks_that_are_put_back():
+    """Without a zone an hour occurs twice: by duplicates if rows are hourly, by a backward step if there are more."""
+    hours = [f"2024-10-27T{h:02}:00" for h in (0, 1, 2, 2, 3, 4, 5, 6)]
+    quarters = [f"2024-10-27T0{h}:{m:02}" for h in (1, 2, 2, 3) for m in (0, 15, 30, 45)]
+    for times in (hours, quarters):
+        with pytest.raises(LogError, match="if the clocks were put back an hour there, write times with a zone"):
+            Log({"s": [0] * len(times), "a": [0] * len(times), "t": times}, time="t", **PLAIN)
+
+
+def test_months_are_regular():
+    months = [f"2024-{m:02}-01" for m in (1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12)] + [
+        f"2025-{m:02}-01" for m in range(1, 7)
+    ]
+    log = Log({"s": [0] * 17, "a": [0] * 17, "t": months}, time="t", **PLAIN)
+    assert (log.gaps, log.n_rounds) == (1, 15)
+    assert 7 not in log.lines  # June, after which July is missing
 
 
 def test_times_of_two_kinds_are_an_error():

@@ -8,13 +8,13 @@ from psconrl import Log
 from psconrl.agents import PSConRL
 from psconrl.learning.posterior.noise_posterior import Structured
 
-ROBUST_PLANS = 120
+ROUNDS = 120
 
 
 def observed(system, rows, noise=False, costs=()):
     """The counts of an agent that is shown the rounds. Its own actions do not matter."""
     agent = PSConRL.of(system, seed=1)
-    for k in range(ROBUST_PLANS - 1):
+    for k in range(ROUNDS - 1):
         agent.act({"shelf": int(rows["shelf"][k])})
         told = {"demand": int(rows["demand"][k])} if noise else None
         paid = {name: float(rows[name][k]) for name in costs} or None
@@ -25,7 +25,7 @@ def observed(system, rows, noise=False, costs=()):
 
 @pytest.mark.parametrize("columns", [("demand",), ("lost",), ("demand", "lost"), ()])
 def test_counts_are_those_of_an_agent(columns):
-    system, rows = shop(), shop_rows(ROBUST_PLANS)
+    system, rows = shop(), shop_rows(ROUNDS)
     log = Log({name: rows[name] for name in ("shelf", "order", *columns)}, system=system).counts()
     agent = observed(system, rows, "demand" in columns, [name for name in columns if name == "lost"])
     assert log.tally.toarray().tolist() == agent.tally.toarray().tolist()

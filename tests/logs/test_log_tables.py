@@ -1,7 +1,7 @@
 """The same log from every kind of table, and what a slow loop over its rows counts."""
 
 from collections import Counter
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -157,3 +157,87 @@ def test_records_are_columns_beside_the_state():
 def test_a_table_of_no_known_kind():
     with pytest.raises(psconrl.LogError, match="a table must be"):
         open_table(3)
+
+
+def log_of(**columns):
+    return Log({"a": [0] * 4, **columns}, state="s", action="a", skip_bad=True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["9007199254740993", "9007199254740992", "1", "1"], ("1", "9007199254740992", "9007199254740993")),
+        (["cafe\u0301", "caf\u00e9", " caf\u00e9", "x"], ("caf\u00e9", "x")),
+        (["2.0", "2", "x", "x"], ("2", "x")),
+        (["true", "1", "false", "0"], ("0", "1")),
+        (np.ma.array([1, 7, 3, 3], mask=[0, 1, 0, 0]), ("1", "3")),
+    ],
+)
+def test_one_label_for_each_value(labels, expected):
+    assert log_of(s=labels).state_labels == expected
+
+
+def test_next_states_have_the_labels_of_states():
+    log = Log({"s": ["1", "2"], "a": [0, 0], "n": ["2.0", "x"]}, state="s", action="a", next_state="n")
+    assert log.state_labels == ("1", "2", "x")
+    assert log.next_states.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [date(2024, 1, 30 + k) if k < 2 else date(2024, 2, k - 1) for k in range(4)],
+        [20240130, 20240131, 20240201, 20240202],
+        ["20240130", "20240131", "20240201", "20240202"],
+        np.array(["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-02"], "M8[D]"),
+    ],
+)
+def test_days(times):
+    log = Log({"s": [0] * 4, "a": [0] * 4, "t": times}, state="s", action="a", time="t")
+    assert np.diff(log.local_times).tolist() == [86400.0, 86400.0]
+    assert log.gaps == 0
+
+
+def test_numbers_that_only_look_like_days():
+    log = Log(
+        {"s": [0] * 4, "a": [0] * 4, "t": [20240130, 20240131, 20240132, 20240133]}, state="s", action="a", time="t"
+    )
+    assert (log.local_times, log.n_rounds) == (None, 3)
+
+
+def test_durations_are_seconds():
+    hours = np.arange(0, 14_400, 3600).astype("m8[s]").astype("m8[ms]")
+    for table in ({"t": hours}, polars.DataFrame({"t": hours})):
+        given = {"s": [0] * 4, "a": [0] * 4, "t": table["t"]}
+        log = Log(given if isinstance(table, dict) else polars.DataFrame(given), state="s", action="a", time="t")
+        assert log.times.tolist() == [0.0, 3600.0, 7200.0]
+
+
+def test_columns_of_other_kinds_are_not_read():
+    frame = polars.DataFrame(
+        {"s": [0, 1, 0], "a": [0] * 3, "lists": [[1], [2, 3], []], "sky": ["grey", "blue", "grey"]}
+    )
+    log = Log(frame, state="s", action="a")
+    assert list(log.records) == ["sky"]
+    with pytest.raises(psconrl.LogError, match="'lists' must be numbers, texts or times"):
+        Log(frame, state="lists", action="a")
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (lambda: pandas.DataFrame([[1, 2, 3]] * 3, columns=["s", "s", "a"]), "Expected unique column names"),
+        (lambda: pandas.DataFrame([[1, 2]] * 3), "names of columns must be texts"),
+        (lambda: duckdb.sql("select 1 as s, 0 as a, error('no such river') as z"), "no such river"),
+    ],
+)
+def test_frames_that_cannot_be_read(frame, message):
+    with pytest.raises(psconrl.LogError, match=message) as error:
+        Log(frame(), state="s", action="a")
+    assert "\n" not in str(error.value)
+
+
+def test_separators_within_quotes_of_the_header(tmp_path):
+    path = tmp_path / "quoted.csv"
+    path.write_text('s,a,"x;y;z;w"\n1,0,2\n2,0,2\n')
+    assert open_table(path).columns == ["s", "a", "x;y;z;w"]

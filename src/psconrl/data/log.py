@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,10 @@ class Log(Recorded):
     a table of names and of the values that there are, ``{"shelf": range(9)}``. ``costs``: the names of columns, the
     objective first, or a table of columns by the name of the cost. ``run``: the column that tells runs or plants apart.
     ``time``: the column with times, by which rows are in order; where times are regular, a longer step is a gap, over
-    which no round leads. ``system``: a ``System``, whose variables are the columns unless others are given, and by
-    whose rules rounds are checked. ``support``: a ``CMDP`` with the names of states and actions, whose transitions are
-    the possible ones. ``skip_bad``: leave out rows that are at fault; by default they are an error.
+    which no round leads. ``step``: the usual time from row to row, in seconds if times are dates; ``inf`` if no row is
+    missing, whatever the times are. ``system``: a ``System``, whose variables are the columns unless others are given,
+    and by whose rules rounds are checked. ``support``: a ``CMDP`` with the names of states and actions, whose
+    transitions are the possible ones. ``skip_bad``: leave out rows that are at fault; by default they are an error.
 
     >>> log = Log({"shelf": [2, 1, 0, 2], "order": [0, 0, 2, 0], "lost": [0, 0, 1, 0]}, state="shelf", action="order",
     ...     costs="lost")
@@ -56,6 +58,7 @@ class Log(Recorded):
         costs: Any = None,
         run: str | None = None,
         time: str | None = None,
+        step: float | timedelta | None = None,
         next_state: Any = None,
         system: System | None = None,
         support: CMDP | None = None,
@@ -69,7 +72,7 @@ class Log(Recorded):
             raise LogError("give a system or a support, not both: a system says which transitions are possible")
         try:
             opened = open_table(table)
-            request = Request.of(opened.columns, state, action, costs, run, time, next_state, system)
+            request = Request.of(opened.columns, state, action, costs, run, time, step, next_state, system)
             self._fill(Columns.read(opened, request), request, system, support, skip_bad)
         except LogError as error:
             where = f"{table}: " if isinstance(table, str | Path) and not str(error).startswith(str(table)) else ""
@@ -101,14 +104,16 @@ class Log(Recorded):
         if not rounds.rows.size:
             raise LogError("no round is left: " + "; ".join(map(str, found)))
         times = columns.times
+        seconds = None if times is None else times.seconds[rounds.rows]
+        local = seconds if times is None or times.local is times.seconds else times.local[rounds.rows]
         known: dict[str, Any] = {
             "n_states": len(numbered.state_labels),
             "n_actions": len(numbered.action_labels),
             "state_labels": numbered.state_labels,
             "action_labels": numbered.action_labels,
             "lines": lines[rounds.rows],
-            "times": None if times is None else times.seconds[rounds.rows],
-            "local_times": times.local[rounds.rows] if times is not None and times.on_calendar else None,
+            "times": seconds,
+            "local_times": local if times is not None and times.on_calendar else None,
             "records": records,
             "faults": found,
             "system": system,
@@ -147,4 +152,5 @@ def _arrays(rounds: LogRounds) -> dict[str, Any]:
         "run": rounds.run,
         "follows": rounds.follows,
         "gaps": rounds.gaps,
+        "broken": rounds.broken,
     }

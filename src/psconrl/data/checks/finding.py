@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-COVERAGE, MARKOV, DRIFT, STRUCTURE, FAULT = "coverage", "state", "drift", "structure", "fault"
+COVERAGE, MARKOV, DRIFT, STRUCTURE, FAULT, GAPS = "coverage", "state", "drift", "structure", "fault", "gaps"
 
 
 @dataclass(frozen=True)

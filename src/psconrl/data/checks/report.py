@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from psconrl.data.checks.coverage import Coverage, coverage, coverage_findings
-from psconrl.data.checks.finding import COVERAGE, FAULT, Finding
+from psconrl.data.checks.finding import COVERAGE, FAULT, GAPS, Finding
+from psconrl.data.checks.gaps import SUBJECT, gap_finding, gap_test
 from psconrl.data.checks.state import FALSE_DOUBTS, Tried, state_findings
 from psconrl.data.checks.structure import structure_findings
-from psconrl.data.checks.suspects import tested_rounds
+from psconrl.data.checks.suspects import Suspect, tested_rounds
 from psconrl.data.rounds.recorded import Recorded
 
 
@@ -51,8 +52,12 @@ class LogReport:
 
 def checked_log(log: Recorded, limits: Mapping[str, float] | None) -> LogReport:
     """Check a log; see ``Log.check``."""
-    tested = tested_rounds(log)
-    found, results = state_findings(tested)
+    tested, gaps = tested_rounds(log), gap_test(log)
+    found, results = state_findings(tested, 1 if gaps.rounds else 0)
+    if gaps.rounds:
+        p_value = min(1.0, gaps.p_value * (len(tested.suspects) + 1))
+        results.append(Tried(Suspect(GAPS, SUBJECT, log.broken.states), p_value, "the state before"))
+        found += [gap_finding(log, p_value)] if p_value < FALSE_DOUBTS else []
     covered = coverage(log, log.counts(), limits)
     faults = [Finding(FAULT, fault.kind, str(fault)) for fault in log.faults]
     findings = [*faults, *coverage_findings(log, covered), *structure_findings(log), *found]

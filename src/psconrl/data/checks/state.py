@@ -34,9 +34,10 @@ class Tried(NamedTuple):
     outcome: str
 
 
-def state_findings(tested: Tested) -> tuple[list[Finding], list[Tried]]:
-    """Return what is missing in the state, and the results of all tests."""
-    results = try_all(tested.strata, tested.outcomes, tested.suspects)
+def state_findings(tested: Tested, others: int = 0) -> tuple[list[Finding], list[Tried]]:
+    """Return what is missing in the state, and the results of all tests. ``others``: tests that are made besides."""
+    number = len(tested.suspects) + others
+    results = try_all(tested.strata, tested.outcomes, tested.suspects, number)
     left = [result for result in results if result.p_value < FALSE_DOUBTS]
     strata, findings = tested.strata, []
     for _ in range(MOST_CAUSES):
@@ -45,8 +46,8 @@ def state_findings(tested: Tested) -> tuple[list[Finding], list[Tried]]:
         cause = _first(left, strata, tested)
         labels = cause.suspect.labels
         strata = np.unique(strata * (int(labels.max()) + 2) + labels + 1, return_inverse=True)[1].ravel()
-        others = [result.suspect for result in left if result is not cause]
-        again = try_all(strata, tested.outcomes, others, len(tested.suspects))
+        remaining = [result.suspect for result in left if result is not cause]
+        again = try_all(strata, tested.outcomes, remaining, number)
         shadows = [result.suspect.name for result in again if result.p_value >= FALSE_DOUBTS]
         findings.append(_finding(cause, shadows, tested))
         left = [result for result in again if result.p_value < FALSE_DOUBTS]

@@ -66,7 +66,7 @@ def tested_rounds(log: Recorded) -> Tested:
                 means = np.bincount(own, values) / np.maximum(np.bincount(own), 1)
                 outcomes.append(Outcome(name, own, means))
     follows = log.follows[some] & np.append(False, np.diff(some) == 1)
-    found = _past(log, some, strata, next_states, follows)
+    found = _past(log, some, strata, outcomes, follows)
     return Tested(strata, outcomes, found + _columns(log, some, follows) + _times(log, some))
 
 
@@ -90,17 +90,23 @@ def shifted(labels: Ints, follows: Bools, by: int = 1) -> Ints:
     return labels
 
 
-def _past(log: Recorded, some: Ints, strata: Ints, next_states: Ints, follows: Bools) -> list[Suspect]:
+def _past(log: Recorded, some: Ints, strata: Ints, outcomes: list[Outcome], follows: Bools) -> list[Suspect]:
     states, actions = log.states[some].astype(np.int64), log.actions[some].astype(np.int64)
     found = [Suspect(PAST, "the state one round before", shifted(states, follows))]
     for lag in LAGS:
         rounds = "one round" if lag == 1 else f"{lag} rounds"
         found.append(Suspect(PAST, f"the action {rounds} before", shifted(actions, follows, lag)))
-    results = mid_ranks(strata, next_states)
-    last = np.where(follows, np.append(np.nan, results[:-1])[: results.size], np.nan)
-    found.append(Suspect(PAST, "the result of the round before", classes(last, RESULT_CLASSES)))
-    mean = _past_mean(results, follows)
-    found.append(Suspect(PAST, "the results of the last rounds", classes(mean, RESULT_CLASSES)))
+    for outcome in outcomes:
+        results = mid_ranks(strata, outcome.classes)
+        mean = _past_mean(results, follows)
+        if outcome is outcomes[0]:
+            last = np.where(follows, np.append(np.nan, results[:-1])[: results.size], np.nan)
+            found.append(Suspect(PAST, "the result of the round before", classes(last, RESULT_CLASSES)))
+            found.append(Suspect(PAST, "the results of the last rounds", classes(mean, RESULT_CLASSES)))
+        elif np.ptp(results) > 0.0:  # a cost that state and action do not decide
+            found.append(
+                Suspect(PAST, f"the results of the last rounds in {outcome.name}", classes(mean, RESULT_CLASSES))
+            )
     return found
 
 

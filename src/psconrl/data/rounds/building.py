@@ -10,6 +10,7 @@ from psconrl.base.arrays import Bools, Floats, Ints, Places
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
 from psconrl.data.rounds.faults import Faults
+from psconrl.data.rounds.gaps import NOT_BROKEN, Broken
 from psconrl.data.rounds.request import Request
 from psconrl.data.rounds.runs import RowOrder, order_rows
 from psconrl.data.rounds.spaces import (
@@ -175,6 +176,7 @@ class LogRounds:
     follows: Bools
     gaps: int
     step: float | None
+    broken: Broken
 
     def some(self, kept: Bools) -> "LogRounds":
         """Return some of the rounds."""
@@ -190,6 +192,7 @@ class LogRounds:
             (self.follows & before)[kept],
             self.gaps,
             self.step,
+            Broken(self.broken.states, np.append(0, np.cumsum(kept))[self.broken.places]),
         )
 
 
@@ -210,7 +213,7 @@ def make_rounds(columns: Columns, request: Request, numbered: NumberedRows, faul
         faults.add("glued", columns.rows.repeated, every, text + "column that tells the runs apart, run=...")
     run = np.zeros(lines.size, dtype=np.int32) if runs is None else runs.codes
     kept = usable if request.next_state else _with_holes(usable, runs, times)
-    order = order_rows(run, times, kept, lines, restarted, faults)
+    order = order_rows(run, times, request.step, kept, lines, restarted, faults)
     last = np.zeros(lines.size, dtype=bool)
     if not request.next_state:  # after the last row of a run nothing is known, and often there is nothing in it
         last[order.rows[~np.append(order.linked[1:], False)[: order.rows.size]]] = True
@@ -257,10 +260,10 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, last
             bad |= codes < 0
     if request.run is not None:
         gone = columns.labels[request.run].codes < 0
-        faults.add("missing", lines, gone, f"the run is missing, in {quoted(request.run)}")
+        faults.add("missing", lines, gone & ~ragged, f"the run is missing, in {quoted(request.run)}")
     if columns.times is not None:
         wrong, gone = columns.times.wrong, np.isnan(columns.times.seconds)
-        faults.add("missing", lines, gone & ~wrong, f"the time is missing, in {quoted(request.time)}")
+        faults.add("missing", lines, gone & ~wrong & ~ragged, f"the time is missing, in {quoted(request.time)}")
         faults.add("wrong", lines, wrong, f"{quoted(request.time)} is no time such as 2024-03-31T02:30:00+01:00")
     for name, column in columns.costs.items():
         gone = np.isnan(column.values)
@@ -271,17 +274,25 @@ def _note_cells(columns: Columns, request: Request, numbered: NumberedRows, last
 
 
 def _rounds(numbered: NumberedRows, order: RowOrder, usable: Bools, bad: Bools) -> LogRounds:
-    rows = order.rows
-    states = np.where(usable[rows], numbered.states[rows], np.int32(MISSING))
+    rows, linked, acted = order.rows, order.linked, numbered.actions
+    states = np.take(numbered.states, rows)
+    states[~np.take(usable, rows)] = MISSING
     if numbered.next_states is not None:
-        following, linked = numbered.next_states[rows], order.linked.copy()
+        following, linked = np.take(numbered.next_states, rows), linked.copy()
         linked[1:] &= following[:-1] == states[1:]
     else:
-        following, linked = np.full(rows.size, MISSING, dtype=np.int32), order.linked
+        following = np.full(rows.size, MISSING, dtype=np.int32)
         np.copyto(following[:-1], states[1:], where=linked[1:])
-    whole = (states >= 0) & (following >= 0) & ~bad[rows]
-    every = LogRounds(rows, states, numbered.actions[rows], following, order.run, linked, order.gaps, order.step)
-    return every.some(whole)
+    broken = np.zeros(rows.size, dtype=bool)
+    if numbered.next_states is None:  # the row above a gap, or above a row without a state
+        broken[:-1] = (order.gaps[1:] | (linked[1:] & (states[1:] < 0))) & (states[:-1] >= 0)
+    whole = (states >= 0) & (following >= 0) & ~np.take(bad, rows)
+    at = np.flatnonzero(broken)
+    lost = Broken(states[at].astype(np.int64), np.cumsum(whole)[at] - whole[at]) if at.size else NOT_BROKEN
+    before = np.append(False, whole[:-1])[: rows.size]
+    states, following, rows = states[whole], following[whole], rows[whole]
+    linked, run = (linked & before)[whole], order.run[whole]
+    return LogRounds(rows, states, acted[rows], following, run, linked, int(order.gaps.sum()), order.step, lost)
 
 
 def recorded_costs(columns: Columns, rows: Indices) -> Floats:

@@ -9,6 +9,7 @@ unknown         a state or an action that the system, the model or the caller do
 duplicate       a time that occurs twice in a run
 unsorted        a time before that of the row above
 glued           several runs one after the other, without a column that tells them apart
+gap             a time that is several usual steps after the row before, where many are, so that rows may be missing
 impossible      a transition that the system or the model calls impossible
 action          a transition that is impossible under the action recorded, and possible under another one
 cost            a cost that is not what its formula says

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats, Ints, Places
 from psconrl.data.rounds.faults import Fault
+from psconrl.data.rounds.gaps import NOT_BROKEN, Broken
 from psconrl.data.rounds.system_rounds import SystemRounds
 from psconrl.data.tables.records import Records
 from psconrl.learning.posterior.counts import Counts, Seen
@@ -36,7 +37,8 @@ class Recorded:
     lines: Ints  # (n,) of the table; line 2 is the first row, after the header
     times: Floats | None  # (n,) seconds since 1970 in UTC, or the numbers of the table
     local_times: Floats | None  # (n,) seconds since 1970 by the clock on the wall; None if times are numbers
-    gaps: int  # how often a run of regular times was interrupted
+    gaps: int  # how often a run was interrupted: by missing times, if they are regular, or by rows without time or run
+    broken: Broken  # states after which the next one is missing
     records: Mapping[str, NDArray[Any]]  # (n,) arrays by name: of noise, and of columns that are not in the state
     faults: tuple[Fault, ...]
     system: System | None
@@ -56,6 +58,7 @@ class Recorded:
             "times": None,
             "local_times": None,
             "gaps": 0,
+            "broken": NOT_BROKEN,
             "records": {},
             "faults": (),
             "system": None,

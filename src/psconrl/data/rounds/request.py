@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from psconrl.base.escaping import quoted
@@ -20,13 +21,14 @@ class Request:
     costs: Mapping[str, str]
     run: str | None
     time: str | None
+    step: float | None  # the usual time between rows
     declared_states: Mapping[str, Any] | None
     declared_actions: Mapping[str, Any] | None
 
     @classmethod
     def of(
-        cls, columns: Sequence[str], state: Any, action: Any, costs: Any, run: Any, time: Any, next_state: Any,
-        system: System | None,
+        cls, columns: Sequence[str], state: Any, action: Any, costs: Any, run: Any, time: Any, step: Any,
+        next_state: Any, system: System | None,
     ) -> "Request":  # fmt: skip
         """Return what is asked for; raise an error if a column is not there."""
         states = system.states.names if state is None and system is not None else names_of("state", state)
@@ -45,12 +47,15 @@ class Request:
             _costs(columns, costs, system),
             _one("run", run),
             _one("time", time),
+            _step(step, time),
             state if isinstance(state, Mapping) else None,
             action if isinstance(action, Mapping) else None,
         )
         for name in found.needed:
             if name not in columns:
                 raise LogError(unknown_name("column", name, columns))
+        if both := [name for name in states if name in actions]:
+            raise LogError(f"the column {quoted(both[0])} cannot be a part of the state and of the action")
         if found.time is not None and found.time in (*states, *actions, *following, found.run):
             raise LogError(f"the column {quoted(found.time)} cannot be the time and a label, too; add a column for one")
         return found
@@ -76,6 +81,18 @@ def _one(what: str, given: Any) -> str | None:
     if given is not None and not isinstance(given, str):
         raise LogError(f"{what} must be the name of a column; got {quoted(given)}")
     return given
+
+
+def _step(given: Any, time: Any) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, timedelta):
+        given = given.total_seconds()
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0.0:
+        raise LogError(f"step must be a positive number, in seconds if times are dates; got {quoted(given)}")
+    if time is None:
+        raise LogError("step is the usual time from row to row; name the column of times, too, time=...")
+    return float(given)
 
 
 def _costs(columns: Sequence[str], given: Any, system: System | None) -> Mapping[str, str]:

@@ -1,18 +1,20 @@
 """The order of rows: run by run and by time; where a run is interrupted; and faults of times."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats, Places
 from psconrl.data.rounds.faults import Faults
+from psconrl.data.rounds.gaps import LostRows, find_gaps
 from psconrl.data.tables.rows import Indices
-from psconrl.data.tables.timestamps import Timestamps
+from psconrl.data.tables.timestamps import NAIVE, Timestamps
 
-SAME_STEP = 0.01  # steps that differ by this share from the usual one are the same
-MOSTLY = 0.9  # share of equal steps from which on times are regular, so that longer ones are gaps
-GAP = 1.5  # of the usual step
 MOSTLY_UNSORTED = 0.02  # share of backward steps from which on rows are unsorted, and not runs one after the other
+DAY, HOUR = 86400.0, 3600.0  # in seconds
+CLOCK_BACK = "; if the clocks were put back an hour there, write times with a zone, such as 2024-10-27T02:30:00+01:00"
 MOSTLY_TWICE = 0.2  # share of times that occur twice, from which on several runs seem to be mixed
 
 
@@ -23,42 +25,64 @@ class RowOrder:
     rows: Indices  # places in the table
     run: Places  # (rows,) numbers of the runs, which increase
     linked: Bools  # (rows,)
-    gaps: int  # how often a run of regular times was interrupted
+    gaps: Bools  # (rows,) before which rows of the same run are missing, by their times or because they are unusable
     step: float | None  # the usual time between rows, if it is regular
 
 
 def order_rows(
-    run: Indices, times: Timestamps | None, kept: Bools, lines: Indices, after: Bools, faults: Faults
+    run: Indices,
+    times: Timestamps | None,
+    step: float | None,
+    kept: Bools,
+    lines: Indices,
+    after: Bools,
+    faults: Faults,
 ) -> RowOrder:
     """Return the order of the rows that are kept.
 
-    ``run``: the number of the run of every row. ``after``: rows before which the header is repeated, so that another
-    run begins.
+    ``run``: the number of the run of every row. ``step``: the usual time between rows, if it is given. ``after``: rows
+    before which the header is repeated, so that another run begins.
     """
     rows: Indices = np.flatnonzero(kept).astype(np.int32)
-    if (np.diff(run[rows]) < 0).any():
-        rows = rows[np.argsort(run[rows], kind="stable")]
-    begins = np.append(True, run[rows][1:] != run[rows][:-1])[: rows.size] | after[rows]
+    own = _of(run, rows)
+    if (own[1:] < own[:-1]).any():
+        rows = rows[np.argsort(own, kind="stable")]
+        own = run[rows]
+    begins = np.append(True, own[1:] != own[:-1])[: rows.size] | _of(after, rows)
+    lost = LostRows.of(run, kept)
     if times is None:
-        return RowOrder(rows, _numbers(begins), ~begins, 0, None)
-    seconds = times.seconds[rows]
-    begins, rows = _sorted(rows, begins, seconds, lines, faults)
-    seconds = times.seconds[rows]
-    same = ~begins & np.append(False, np.diff(seconds) == 0.0)[: rows.size]
-    hint = ""
+        holes = ~begins & lost.between(rows, run)
+        return RowOrder(rows, _numbers(begins), ~begins & ~holes, holes, None)
+    is_naive = NAIVE in times.kinds
+    begins, rows = _sorted(rows, begins, _of(times.seconds, rows), lines, faults, is_naive)
+    seconds = _of(times.seconds, rows)
+    same = ~begins & np.append(False, seconds[1:] == seconds[:-1])[: rows.size]
+    hint = CLOCK_BACK if is_naive and same.any() and (seconds[same] % DAY).any() else ""
     if same.sum() > MOSTLY_TWICE * rows.size:
         hint = "; if they are of several plants, name the column that tells them apart, run=..."
     faults.add("duplicate", lines[rows], same, f"the time is that of another row of the same run{hint}")
     number = _numbers(begins)
-    rows, number, seconds = rows[~same], number[~same], seconds[~same]
+    if same.any():
+        rows, number, seconds = rows[~same], number[~same], seconds[~same]
     linked = np.append(False, number[1:] == number[:-1])[: rows.size]
-    step, gaps = _gaps(seconds, linked)
-    return RowOrder(rows, number, linked & ~gaps, int(gaps.sum()), step)
+    found = find_gaps(seconds, _of(times.local, rows) if times.on_calendar else None, linked, step)
+    if not found.is_clear:
+        text = (
+            f"the time from the row before is a multiple of the usual one, {found.step:g}, as if rows were missing; "
+            "write step=... with the usual time from row to row, or step=inf if no row is missing"
+        )
+        faults.add("gap", lines[rows], found.found, text)
+    gaps = found.found
+    if found.step is None:  # otherwise the time between two rows says whether one is missing
+        gaps = gaps | (linked & lost.between(rows, run))
+    return RowOrder(rows, number, linked & ~gaps, gaps, found.step)
 
 
-def _sorted(rows: Indices, begins: Bools, seconds: Floats, lines: Indices, faults: Faults) -> tuple[Bools, Indices]:
+def _sorted(
+    rows: Indices, begins: Bools, seconds: Floats, lines: Indices, faults: Faults, is_naive: bool
+) -> tuple[Bools, Indices]:
     """Return which rows begin a run, and rows by time; note backward steps."""
-    back = ~begins & np.append(False, np.diff(seconds) < 0.0)[: rows.size]
+    back = ~begins & np.append(False, seconds[1:] < seconds[:-1])[: rows.size]
     if not back.any():
         return begins, rows
     restart = np.zeros(rows.size, dtype=bool)
@@ -75,23 +99,19 @@ def _sorted(rows: Indices, begins: Bools, seconds: Floats, lines: Indices, fault
         "time begins again, as if several runs were put one after the other; name the column that tells them apart, "
         "run=...",
     )
-    faults.add("unsorted", lines[rows], back & ~restart, "the time is before that of the row above; sort the table")
+    unsorted = back & ~restart
+    near = is_naive and unsorted.any() and (np.diff(seconds, prepend=0.0)[unsorted] >= -HOUR).all()
+    text = "the time is before that of the row above; sort the table"
+    faults.add("unsorted", lines[rows], unsorted, text + (CLOCK_BACK if near else ""))
     begins = begins | restart
     number = _numbers(begins)
     order = np.lexsort((np.arange(rows.size), seconds, number))
     return np.append(True, number[1:] != number[:-1])[: rows.size], rows[order]
 
 
-def _gaps(seconds: Floats, linked: Bools) -> tuple[float | None, Bools]:
-    """Return the usual step if times are regular, and which rows follow a longer one."""
-    none = np.zeros(seconds.size, dtype=bool)
-    steps = np.diff(seconds, prepend=seconds[:1])
-    own = steps[linked]
-    if own.size == 0:
-        return None, none
-    usual = float(np.median(own))
-    regular = float((np.abs(own - usual) <= SAME_STEP * usual).mean()) >= MOSTLY
-    return (usual, linked & (steps > GAP * usual)) if regular else (None, none)
+def _of(values: NDArray[Any], rows: Indices) -> NDArray[Any]:
+    """Return the values of some rows; those of all rows in the order of the table are not copied."""
+    return values if rows.size == values.size and (rows[1:] > rows[:-1]).all() else values[rows]
 
 
 def _numbers(begins: Bools) -> Places:

@@ -1,7 +1,7 @@
 """States and actions of a log: the numbers of what stands in one or several columns."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -32,11 +32,11 @@ def places(column: LabelColumn, values: Sequence[Any]) -> Ints:
 
     A label that is a number equals a number, and any label a text that it is written as.
     """
-    by_number = {float(v): k for k, v in enumerate(values) if not isinstance(v, str)}
+    by_number = {v: k for k, v in enumerate(values) if not isinstance(v, str)}
     by_text = {v: k for k, v in enumerate(values) if isinstance(v, str)}
     found = []
     for label in column.values:
-        number = number_in(label)
+        number = label if not isinstance(label, str) else number_in(label)
         place = by_text.get(str(label))
         found.append(by_number.get(number, UNKNOWN) if place is None and number is not None else place)
     return np.array([*(UNKNOWN if place is None else place for place in found), MISSING], dtype=np.int64)
@@ -58,7 +58,7 @@ class DeclaredSpace(LabelSpace):
     def __init__(self, values: Mapping[str, Any], what: str) -> None:
         self._values = []
         for name, given in values.items():
-            listed = list(range(given)) if isinstance(given, int) and not isinstance(given, bool) else list(given)
+            listed = _declared(given, f"{what}: {quoted(name)}")
             known = canonical(listed)
             if not known or None in known or len({*known}) < len(known):
                 raise LogError(f"{what}: {quoted(name)} must have a list of different values; got {quoted(given)}")
@@ -74,6 +74,17 @@ class DeclaredSpace(LabelSpace):
         """Return the numbers of all rows."""
         parts = [places(column, values)[column.codes] for column, values in zip(columns, self._values, strict=True)]
         return combined(parts, self._sizes).astype(np.int32)
+
+
+def _declared(given: Any, where: str) -> list[Any]:
+    """Return the values of a column that are given as a list, or by their number."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = range(given)
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise LogError(f"{where} must have a list of values, or their number; got {quoted(given)}")
+    if isinstance(given, Sized) and len(given) > MOST_DECLARED:
+        raise LogError(f"{where} has {len(given):,} values, more than {MOST_DECLARED:,}")
+    return list(given)
 
 
 class ListedSpace(LabelSpace):

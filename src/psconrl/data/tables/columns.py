@@ -4,8 +4,9 @@ The same column gives the same labels whatever kind of table it is in: texts tha
 numbers have no decimals, and truth values are 1 and 0.
 """
 
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats, Ints, Places
-from psconrl.base.caps import LARGEST_COST, need
+from psconrl.base.caps import LARGEST_COST
 from psconrl.base.escaping import quoted
+from psconrl.data.tables.growing import Growing
 from psconrl.data.tables.rows import Indices
-from psconrl.data.tables.timestamps import Timestamps, read_timestamps
+from psconrl.data.tables.timestamps import GrowingTimes, Timestamps, read_timestamps
 from psconrl.errors import LogError
 from psconrl.kernels.tables import cells
 
 Value = int | float | str
 
 # Texts that stand for a missing cell. "None" does not: it is what people call doing nothing.
-MISSING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"))
+MISSING = frozenset(("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "<NA>"))
 MOST_LABELS = 200_000  # distinct values of a column of states or actions, or of runs
 FEW_LABELS = 4_000  # distinct values of any other column; one with more is numbers, or is left out
 LONGEST_LABEL = 1_000  # bytes
@@ -101,7 +103,7 @@ class LabelReader(Reader):
     def __init__(self, name: str, most: int = MOST_LABELS) -> None:
         super().__init__(name)
         self.most = most
-        self._blocks: list[Indices] = []
+        self._read = Growing(np.int16)
         self._codes: dict[Any, int] = {}  # by the bytes of a cell, or by the value of another table
         self._labels = bytearray()
         self._ends: list[int] = []
@@ -152,7 +154,9 @@ class LabelReader(Reader):
 
     def _keep(self, codes: Places) -> None:
         """Keep the codes of a block, in two bytes each if that is enough."""
-        self._blocks.append(codes.astype(np.int16) if len(self._codes) < TWO_BYTES else codes)
+        if len(self._codes) >= TWO_BYTES:
+            self._read.widen(np.int32)
+        self._read.add(codes)
 
     def add_values(self, values: NDArray[Any], missing: Bools) -> None:
         """Add values of another table."""
@@ -176,9 +180,8 @@ class LabelReader(Reader):
         known = sorted({value for value in values if value is not None}, key=_order)
         place = {value: k for k, value in enumerate(known)}
         new = np.array([*(-1 if value is None else place[value] for value in values), -1])
-        kind = np.int16 if len(values) < TWO_BYTES else np.int32
-        blocks, self._blocks = self._blocks, []
-        return LabelColumn(new.astype(kind)[joined_blocks(blocks, kind)], tuple(known))
+        codes = self._read.whole()
+        return LabelColumn(new.astype(codes.dtype)[codes], tuple(known))
 
     def _decoded(self, raw: bytes) -> str:
         try:
@@ -196,8 +199,8 @@ class NumberReader(Reader):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._blocks: list[Floats] = []
-        self._wrong: list[Bools] = []
+        self._read, self._wrong = Growing(np.float64), Growing(np.bool_)
+        self.any_wrong = False
 
     def add_cells(self, block: CellBlock) -> None:
         """Add cells of a CSV file."""
@@ -211,8 +214,9 @@ class NumberReader(Reader):
     def _add(self, found: Floats, wrong: Bools) -> None:
         wrong |= np.abs(found) > LARGEST_COST
         found[wrong] = np.nan
-        self._blocks.append(found)
-        self._wrong.append(wrong)
+        self._read.add(found)
+        self._wrong.add(wrong)
+        self.any_wrong |= bool(wrong.any())
 
     def add_values(self, values: NDArray[Any], missing: Bools) -> None:
         """Add values of another table."""
@@ -227,8 +231,7 @@ class NumberReader(Reader):
 
     def column(self) -> NumberColumn:
         """Return the whole column."""
-        blocks, self._blocks = self._blocks, []
-        return NumberColumn(joined_blocks(blocks, np.float64), joined_blocks(self._wrong, np.bool_))
+        return NumberColumn(self._read.whole(), self._wrong.whole())
 
 
 class AnyReader(Reader):
@@ -249,6 +252,10 @@ class AnyReader(Reader):
         """Add values of another table."""
         self._add(lambda reader: reader.add_values(values, missing))
 
+    def reject(self) -> None:
+        """Leave out the whole column, whose values are of a kind that is not read."""
+        self._labels = self._numbers = None
+
     def _add(self, add: Any) -> None:
         if self._labels is not None:
             try:
@@ -257,7 +264,7 @@ class AnyReader(Reader):
                 self._labels = None
         if self._numbers is not None:
             add(self._numbers)
-            if self._numbers._wrong[-1].any():
+            if self._numbers.any_wrong:
                 self._numbers = None
 
     def column(self) -> LabelColumn | NumberColumn | None:
@@ -275,24 +282,23 @@ class TimeReader(Reader):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._blocks: list[Timestamps] = []
+        self._read = GrowingTimes()
 
     def add_cells(self, block: CellBlock) -> None:
         """Add cells of a CSV file."""
-        self._blocks.append(read_timestamps(block.buffer, block.starts, block.lengths))
+        self._read.add(read_timestamps(block.buffer, block.starts, block.lengths))
 
     def add_values(self, values: NDArray[Any], missing: Bools) -> None:
         """Add values of another table: numbers, texts, or ``datetime64``."""
-        self._blocks.append(Timestamps.of_values(values, missing))
+        self._read.add(Timestamps.of_values(values, missing))
 
     def add_known(self, block: Timestamps) -> None:
         """Add times that were read."""
-        self._blocks.append(block)
+        self._read.add(block)
 
     def column(self) -> Timestamps:
         """Return the whole column."""
-        blocks, self._blocks = self._blocks, []
-        return Timestamps.joined(self.name, blocks)
+        return self._read.whole(self.name)
 
 
 class _WrongNumber(float):
@@ -320,17 +326,29 @@ def number_in(given: Any) -> float | None:
 def canonical(labels: Sequence[Any]) -> list[Value | None]:
     """Return labels of one column in the form that does not depend on the kind of table; None if one is missing.
 
-    >>> canonical(["3.0", "10", "NA"]), canonical([3, 2.5]), canonical(["3", "a"]), canonical(["True", "false"])
+    >>> canonical(["3.0", "10", "NA"]), canonical([3, 2.5]), canonical(["3.0", "a"]), canonical(["True", "false"])
     ([3, 10, None], [3, 2.5], ['3', 'a'], [1, 0])
     """
     found: list[Any] = [None if _is_missing(label) else label for label in labels]
-    truths = [None if label is None else TRUTH.get(str(label).lower()) for label in found]
-    if all(label is None or truth is not None for label, truth in zip(found, truths, strict=True)):
-        return list(truths)
     numbers = [None if label is None else _whole(label) for label in found]
-    if all(number is not WRONG_NUMBER for number in numbers):
-        return list(numbers)
-    return [None if label is None else str(label) for label in found]
+    truths = [
+        number if number is not WRONG_NUMBER else _truth(label) for label, number in zip(found, numbers, strict=True)
+    ]
+    if all(truth is not WRONG_NUMBER for truth in truths):
+        return list(truths)
+    return [
+        None if label is None else _text(label) if number is WRONG_NUMBER else str(number)
+        for label, number in zip(found, numbers, strict=True)
+    ]
+
+
+def _truth(label: Any) -> Any:
+    return TRUTH.get(str(label).lower(), WRONG_NUMBER)
+
+
+def _text(label: Any) -> str:
+    """Return a text without blanks around it, in the composed form of its characters (NFC)."""
+    return unicodedata.normalize("NFC", str(label).strip())
 
 
 def _whole(label: Any) -> Any:
@@ -340,6 +358,11 @@ def _whole(label: Any) -> Any:
     value = number_in(label)
     if value is None or value is WRONG_NUMBER or not np.isfinite(value):
         return WRONG_NUMBER
+    if isinstance(label, str) and abs(value) >= EXACT_WHOLE:
+        try:
+            return int(label)  # all of its digits
+        except ValueError:
+            pass
     return int(value) if value.is_integer() and abs(value) < EXACT_WHOLE else float(value)
 
 
@@ -356,11 +379,3 @@ def _key(value: Any) -> Any:
 
 def _order(value: Value) -> tuple[bool, Any]:
     return isinstance(value, str), value
-
-
-def joined_blocks(blocks: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    """Return blocks as one array; raise an error if it takes too much memory."""
-    listed = list(blocks)
-    size = sum(block.size for block in listed)
-    need(float(size) * np.dtype(dtype).itemsize, f"a column of {size:,} rows", LogError)
-    return np.concatenate(listed).astype(dtype, copy=False) if listed else np.empty(0, dtype=dtype)

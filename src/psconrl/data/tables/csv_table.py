@@ -5,6 +5,7 @@ that ends in ``.gz`` is unpacked while it is read.
 """
 
 import gzip
+import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
-from psconrl.data.tables.columns import CellBlock, Reader, joined_blocks
+from psconrl.data.tables.columns import CellBlock, Reader
+from psconrl.data.tables.growing import Growing
 from psconrl.data.tables.rows import TableRows, need_columns
 from psconrl.errors import LogError
 from psconrl.kernels.tables import cells
@@ -57,7 +59,8 @@ class CSVTable:
         buffer = np.frombuffer(start, dtype=np.uint8)
         n_lines = min(start.count(b"\n") + 1, 2)
         first = start[self._begin :].split(b"\n", 1)[0]
-        separator = max(SEPARATORS, key=lambda mark: first.count(bytes([mark])))
+        bare = re.sub(rb'"[^"]*"', b"", first)
+        separator = max(SEPARATORS, key=lambda mark: bare.count(bytes([mark])))
         most = first.count(bytes([separator])) + 1
         place = np.arange(most, dtype=np.int32)
         starts, lengths = np.empty((most, 1), dtype=np.int64), np.empty((most, 1), dtype=np.int32)
@@ -84,7 +87,7 @@ class CSVTable:
         for k, name in enumerate(names):
             place[self.columns.index(name)] = k
         header = [name.encode() for name in names]
-        rows, ragged, repeated = [], [], []
+        rows, ragged, repeated = Growing(np.int32), Growing(np.bool_), []
         starts = np.empty((len(names), ROWS_IN_BLOCK), dtype=np.int64)
         lengths = np.empty((len(names), ROWS_IN_BLOCK), dtype=np.int32)
         lines, widths = np.empty(ROWS_IN_BLOCK, dtype=np.int64), np.empty(ROWS_IN_BLOCK, dtype=np.int32)
@@ -111,16 +114,17 @@ class CSVTable:
                     own = kept.nonzero()[0] if not kept.all() else slice(n)
                     total += int(kept.sum())
                     need(total * (8.0 * len(names) + 40.0), f"a log of {total:,} rows and more", LogError)
-                    rows.append(lines[own].astype(np.int32))
-                    ragged.append(widths[own] != len(self.columns))
+                    other = widths[own] != len(self.columns)
+                    rows.add(lines[own])
+                    ragged.add(other)
+                    if other.any():  # a cell may stand in another column than its own
+                        lengths[:, :n][:, np.flatnonzero(kept)[other]] = -1
                     for k, reader in enumerate(readers.values()):
                         reader.add_cells(CellBlock(buffer, starts[k][own], lengths[k][own]))
                 rest = raw[begin:]
                 if len(rest) > LONGEST_ROW:
                     raise LogError(f"line {line:,} does not end within 16 MB; it is no row, or a quote is open")
-        return TableRows(
-            joined_blocks(rows, np.int32), joined_blocks(ragged, np.bool_), np.array(repeated, dtype=np.int64)
-        )
+        return TableRows(rows.whole(), ragged.whole(), np.array(repeated, dtype=np.int64))
 
     def _take(self, file: IO[bytes], size: int) -> bytes:
         try:

@@ -4,6 +4,7 @@ All go through ``narwhals``, but for CSV files and arrays. The first row has lin
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from psconrl.base.arrays import Bools
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
-from psconrl.data.tables.columns import Reader, TimeReader
+from psconrl.data.tables.columns import AnyReader, Reader, TimeReader
 from psconrl.data.tables.csv_table import FIRST_LINE, CSVTable
 from psconrl.data.tables.rows import TableRows, need_columns
 from psconrl.data.tables.timestamps import AWARE, NAIVE, Timestamps
@@ -50,6 +51,8 @@ def open_table(given: Any) -> TableSource:
             "a table must be a path, a data frame, an Arrow table, a DuckDB relation or a table of arrays by name; got "
             f"{quoted(given)}"
         ) from None
+    except narwhals.exceptions.NarwhalsError as error:
+        raise LogError(f"the data frame cannot be read ({one_line(error)})") from None
     return FrameTable(frame)
 
 
@@ -99,12 +102,18 @@ class ArrayTable(_Whole):
 
 
 def _as_column(name: Any, values: Any) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        plain = values.data.astype(object)
+        plain[np.ma.getmaskarray(values)] = None
+        values = plain
     try:
         array = np.asarray(values)
     except (ValueError, TypeError):
         array = np.empty((0, 0))
     if array.dtype.kind in "SU" and isinstance(values, list | tuple) and not all(isinstance(v, str) for v in values):
         array = np.array(values, dtype=object)  # numbers among texts, and missing values
+    if array.dtype.kind == "m":
+        array = np.where(np.isnat(array), np.nan, array / np.timedelta64(1, "s"))
     if array.ndim != 1 or array.dtype.kind not in "biufOUM":
         raise LogError(f"the column {quoted(name)} must be a list of numbers, texts or times; got {quoted(values)}")
     return array
@@ -132,21 +141,33 @@ class FrameTable(_Whole):
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
-        self.columns = [str(name) for name in frame.collect_schema().names()]
+        with _reading(Exception):  # a query is run, which may fail in any way
+            names = frame.collect_schema().names()
+        self.columns = [str(name) for name in names]
         need_columns(self.columns)
+        if not all(isinstance(name, str) for name in names):
+            raise LogError(
+                f"the names of columns must be texts; got {quoted([*names][:5])}. With pandas: "
+                "frame.columns = frame.columns.astype(str)"
+            )
 
     def read(self, readers: Mapping[str, Reader]) -> TableRows:
         """Hand all rows to the readers of columns, by name."""
-        frame = self._frame.select(list(readers))
-        if isinstance(frame, narwhals.LazyFrame):
-            number = int(frame.select(narwhals.len()).collect()["len"][0]) if readers else 0
-            need(number * 8.0 * max(len(readers), 1), f"a table of {number:,} rows", LogError)
-            frame = frame.collect()
+        with _reading(Exception):
+            frame = self._collected(readers)
         for name, reader in readers.items():
             series = frame[name]
             for k in range(0, max(len(series), 1), ROWS_IN_BATCH):
                 _add_series(reader, series[k : k + ROWS_IN_BATCH])
         return self._rows(len(frame))
+
+    def _collected(self, readers: Mapping[str, Reader]) -> Any:
+        frame = self._frame.select(list(readers))
+        if isinstance(frame, narwhals.LazyFrame):
+            number = int(frame.select(narwhals.len()).collect()["len"][0]) if readers else 0
+            need(number * 8.0 * max(len(readers), 1), f"a table of {number:,} rows", LogError)
+            frame = frame.collect()
+        return frame
 
 
 def _add_series(reader: Reader, series: Any) -> None:
@@ -164,6 +185,10 @@ def _add_series(reader: Reader, series: Any) -> None:
         else:
             reader.add_values(np.where(missing, 0.0, local).astype("datetime64[s]").astype(str), missing)
         return
+    if isinstance(kind, narwhals.Duration):
+        micros = np.asarray(series.dt.total_microseconds().fill_null(0).to_numpy())
+        reader.add_values(micros / 1e6, missing)
+        return
     if kind.is_numeric() or kind == narwhals.Boolean:
         filled = series.fill_null(False if kind == narwhals.Boolean else 0) if missing.any() else series
         values = np.asarray(filled.to_numpy())
@@ -172,6 +197,9 @@ def _add_series(reader: Reader, series: Any) -> None:
     elif kind in (narwhals.String, narwhals.Categorical) or isinstance(kind, narwhals.Enum) or kind == narwhals.Object:
         values = np.array(series.to_list(), dtype=object)
         missing = missing | _missing(values)
+    elif isinstance(reader, AnyReader):
+        reader.reject()
+        return
     else:
         raise LogError(f"the column {quoted(series.name)} must be numbers, texts or times; it is {quoted(str(kind))}")
     reader.add_values(values, missing)
@@ -197,7 +225,7 @@ class BatchTable(_Whole):
         need_columns(self.columns)
 
     def _reading(self) -> Any:
-        return _Reading(self._arrow)
+        return _reading(self._arrow.ArrowException, OSError, ValueError, KeyError, MemoryError)
 
     def _open(self) -> Any:
         if self._is_parquet:
@@ -231,17 +259,17 @@ class BatchTable(_Whole):
         return self._rows(n)
 
 
-class _Reading:
-    """Turns errors of Arrow into those of one line."""
+@contextmanager
+def _reading(*kinds: type[BaseException]) -> Iterator[None]:
+    """Turn errors of other libraries into those of one line."""
+    try:
+        yield
+    except PsconrlError:
+        raise
+    except kinds as error:
+        raise LogError(f"cannot be read ({one_line(error)})") from None
 
-    def __init__(self, arrow: Any) -> None:
-        self._arrow = arrow
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, PsconrlError) or error is None:
-            return
-        if isinstance(error, self._arrow.ArrowException | OSError | ValueError | KeyError | MemoryError):
-            raise LogError(f"cannot be read ({' '.join(str(error).split())[:200]})") from None
+def one_line(error: BaseException) -> str:
+    """Return the message of an error in one line."""
+    return " ".join(str(error).split())[:200]

@@ -1,11 +1,11 @@
 """Times of a log: numbers, or dates and times of day, with or without a time zone.
 
-Texts are in ISO 8601: 2024-03-31, 2024-03-31 02:30, 2024-03-31T02:30:00.5+01:00, 2024-03-31T01:30:00Z.
+Texts are in ISO 8601: 2024-03-31, 2024-03-31 02:30, 2024-03-31T02:30:00.5+01:00, 2024-03-31T01:30:00Z, 20240331.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats, Ints, Places
 from psconrl.base.escaping import quoted
+from psconrl.data.tables.growing import Growing
 from psconrl.errors import LogError
 from psconrl.kernels.tables import cells, moments
 
 EPOCH = datetime(1970, 1, 1)
 TIME_BYTES = 64  # bytes of a time
+FIRST_DAY, LAST_DAY = 19_000_101, 22_001_231  # numbers between are dates if all are
 NUMBER, NAIVE, AWARE = "numbers", "times without a zone", "times with a zone"
 KINDS = frozenset((NUMBER, NAIVE, AWARE))
 
@@ -54,25 +56,56 @@ class Timestamps:
             frozenset(kind for _, _, kind in found) & KINDS,
         )
 
-    @classmethod
-    def joined(cls, name: str, blocks: Sequence["Timestamps"]) -> Self:
-        """Return blocks as one; raise an error if they are of several kinds."""
-        kinds = frozenset().union(*(block.kinds for block in blocks))
-        if len(kinds) > 1:
-            raise LogError(
-                f"the column {quoted(name)} mixes {' and '.join(sorted(kinds))}; write all of them in the same way"
-            )
-        if not blocks:
-            return cls(np.empty(0), np.empty(0), np.empty(0, dtype=bool), kinds)
-        seconds = np.concatenate([block.seconds for block in blocks])
-        same = all(block.local is block.seconds for block in blocks)
-        local = seconds if same else np.concatenate([block.local for block in blocks])
-        return cls(seconds, local, np.concatenate([block.wrong for block in blocks]), kinds)
-
     @property
     def on_calendar(self) -> bool:
         """Whether these are dates and times of day, and not numbers."""
         return bool(self.kinds) and NUMBER not in self.kinds
+
+
+class GrowingTimes:
+    """Times to which blocks are added."""
+
+    def __init__(self) -> None:
+        self._seconds, self._local, self._wrong = Growing(np.float64), Growing(np.float64), Growing(np.bool_)
+        self._kinds: frozenset[str] = frozenset()
+        self._same = True  # whether clocks on the wall show what is in ``seconds``
+
+    def add(self, block: Timestamps) -> None:
+        """Add a block."""
+        if self._same and block.local is not block.seconds:
+            self._same = False
+            self._local = self._seconds.copy()
+        self._seconds.add(block.seconds)
+        self._wrong.add(block.wrong)
+        if not self._same:
+            self._local.add(block.local)
+        self._kinds |= block.kinds
+
+    def whole(self, name: str) -> Timestamps:
+        """Return all times; raise an error if they are of several kinds."""
+        if len(self._kinds) > 1:
+            kinds = " and ".join(sorted(self._kinds))
+            raise LogError(f"the column {quoted(name)} mixes {kinds}; write all of them in the same way")
+        seconds, wrong = self._seconds.whole(), self._wrong.whole()
+        if self._kinds == {NUMBER} and (days := _as_days(seconds)) is not None:
+            return Timestamps(days, days, wrong, frozenset([NAIVE]))
+        return Timestamps(seconds, seconds if self._same else self._local.whole(), wrong, self._kinds)
+
+
+def _as_days(numbers: Floats) -> Floats | None:
+    """Return numbers as dates if all are dates without separators, as 20240131 is; else None."""
+    known = numbers[~np.isnan(numbers)]
+    if not known.size or known.min() < FIRST_DAY or known.max() > LAST_DAY or (known % 1.0).any():
+        return None
+    year, rest = np.divmod(known.astype(np.int64), 10_000)
+    month, day = np.divmod(rest, 100)
+    months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
+    first, after = (m.astype("datetime64[D]").astype(np.int64) for m in (months, months + 1))
+    if (month < 1).any() or (month > 12).any() or (day < 1).any() or (first + day > after).any():
+        return None
+    found = np.full(numbers.size, np.nan)
+    found[~np.isnan(numbers)] = (first + day - 1) * 86400.0
+    return found
 
 
 def _read(value: Any) -> tuple[float, float, str]:
@@ -92,6 +125,8 @@ def _read(value: Any) -> tuple[float, float, str]:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
             return np.nan, np.nan, "wrong"
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
         return np.nan, np.nan, "wrong"
     local = (value.replace(tzinfo=None) - EPOCH).total_seconds()

@@ -24,6 +24,7 @@ from scipy.optimize import minimize_scalar
 from psconrl.base.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.kernels.arithmetic import special
+from psconrl.learning.posterior.checks.structure_advice import family_text
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.noise_views import NoiseViews, Observed, noise_names
 from psconrl.systems.priors import Beta, Weights
@@ -65,12 +66,7 @@ class DistributionCheck:
                 continue
             evidence = self._evidence(name, views, near)
             if evidence >= bound:
-                text = (
-                    f"{self._shown(name)}: the transitions observed are 10^{evidence / np.log(10):.1f} times as "
-                    "probable if its distribution is free; right systems are doubted in one run of "
-                    f"{1 / FALSE_ALARMS:,.0f} at most"
-                )
-                found[name] = evidence, text
+                found[name] = evidence, self._text(name, evidence)
         return found
 
     def _evidence(self, name: str, views: Observed, near: Parameters, search: bool = True) -> float:
@@ -82,11 +78,18 @@ class DistributionCheck:
         top = max(logs)
         return top + float(np.log(np.mean(np.exp(np.array(logs) - top)))) if np.isfinite(top) else top
 
-    def _shown(self, name: str) -> str:
+    def _text(self, name: str, evidence: float) -> str:
+        """Say what is wrong with a noise, what to write instead, and how certain that is."""
         randomness = self._structure.randomness
-        if not isinstance(randomness, RoundNoise):
-            return "the events do not happen at the rates given"
-        return f"{name} does not follow {randomness.noises[name]!r}"
+        if isinstance(randomness, RoundNoise):
+            noise, size = randomness.noises[name], randomness.sizes[list(randomness.noises).index(name)]
+            text = family_text(f"{name} does not follow {noise!r}", noise, size)
+        else:
+            text = family_text("the events do not happen at the rates given", None, 0)
+        return (
+            f"{text}. The transitions observed are 10^{evidence / np.log(10):.1f} times as probable if its "
+            f"distribution is free; right systems are doubted in one run of {1 / FALSE_ALARMS:,.0f} at most"
+        )
 
     def _largest(self, name: str, views: Observed, near: Parameters, search: bool) -> float:
         """Return the logarithm of the largest likelihood of what was observed, over the unknown parameters."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats
+from psconrl.systems.categorical import Categorical
 from psconrl.systems.noise import Bernoulli, Binomial, Poisson
 from psconrl.systems.noise_base import Noise
 
@@ -73,6 +74,18 @@ def dispersion_text(name: str, noise: Noise, size: int) -> str:
     return (
         f"{name} varies more than {noise!r} does, as if its parameter were drawn in every round: give its values free "
         f"probabilities, Categorical(range({size}), prior=1), or add what its parameter depends on to the state"
+    )
+
+
+def family_text(shown: str, noise: Noise | None, size: int) -> str:
+    """Say what to write in place of a distribution that is not the right one; None: of the rates of events."""
+    if noise is None:
+        return f"{shown}: correct the rates, or add what they depend on to the state"
+    if isinstance(noise, Categorical):
+        return f"{shown}: correct its probabilities, or give them a prior, Categorical(..., prior=1)"
+    return (
+        f"{shown}: give its values free probabilities, Categorical(range({size}), prior=1), or add what its parameter "
+        "depends on to the state"
     )
 
 
