@@ -94,9 +94,11 @@ def posteriors(
     if system is not None:
         own = (NoisePosterior(log, system),)
         return own, own
+    first, second = halves(log)
+    # The plan may not know what the other half saw; what is believed possible when it is verified may include both.
     planning, verifying = (
-        tuple(RowPosterior(log, belief, costs, half) for belief in (neighbours(log), None, Dirichlet()))
-        for half in halves(log)
+        tuple(RowPosterior(log, belief, costs, half) for belief in (near, None, Dirichlet()))
+        for half, near in ((first, neighbours(first)), (second, neighbours(log)))
     )
     return planning, verifying
 
