@@ -51,6 +51,11 @@ def test_bounds_are_those_of_the_worst_vertices() -> None:
             chain = (found.policy[:, :, None] * rows).sum(axis=1)
             worst = max(worst, average(chain, (found.policy * costs[i]).sum(axis=1)))
         assert worst - 1e-9 <= bound <= worst + 2e-3 * np.ptp(costs[i])
+    least = np.inf
+    for vertex in product(*ends):
+        rows = np.array([[p, 1 - p] for p in vertex]).reshape(2, 2, 2)
+        least = min(least, average(rows.mean(axis=1), costs[0].mean(axis=1)))
+    assert least - 2e-3 * np.ptp(costs[0]) <= found.today_at_least <= least + 1e-9
 
 
 def test_support_takes_the_place_of_visits_to_every_state() -> None:
