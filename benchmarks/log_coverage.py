@@ -5,10 +5,11 @@
 
 Each log is written by one policy: a uniform one, a timid one (the safest action in most rounds), or one that is optimal
 for a wrong model. The table has, for each system, behaviour and length, the share of the averages of the policy that
-wrote the log which their 95% intervals cover: with costs learned, under three beliefs; with costs known, under the one
-that takes what other actions do for possible; and with the structure of the inventory known, whose demand is censored
-by its stock. The last column has how many logs were said to disagree with the model; the stated rate is 1%. Intervals
-of totals take the averages of a log together.
+wrote the log which their 95% intervals cover, without those that are said never to have varied in the log: with costs
+learned, under three beliefs; with costs known, under the one that takes what other actions do for possible; and with
+the structure of the inventory known, whose demand is censored by its stock. "All" counts what never varied, too, under
+the third belief. The last column has how many logs were said to disagree with the model; the stated rate is 1%.
+Intervals of totals take the averages of a log together.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from psconrl.markov.evaluation import evaluate_policy
 
 ROUNDING = 1e-12  # relative
 METHODS = ("learned mass", "Dirichlet", "neighbours", "costs known", "structure")
+COLUMNS = (*METHODS[:3], "all", *METHODS[3:], "alarms")
 
 
 def posteriors(name: str, log: Log, costs: Floats) -> Iterator[tuple[str, Posterior]]:
@@ -43,7 +45,7 @@ def posteriors(name: str, log: Log, costs: Floats) -> Iterator[tuple[str, Poster
 
 
 def shown(values: list[float]) -> str:
-    """Return a share with its standard error."""
+    """Return a mean with the half-width of its 95% interval."""
     return f"{np.mean(values):.3f}" if len(values) < 2 else f"{np.mean(values):.3f} ({_half(values):.3f})"
 
 
@@ -55,6 +57,7 @@ def main() -> None:
     """Print the table, and the totals with the half-widths of their 95% intervals."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=5, help="logs of every system, behaviour and length")
+    parser.add_argument("--first", type=int, default=0, help="number of the first log")
     parser.add_argument("--rounds", type=int, nargs="+", default=[200, 2000, 20000])
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--systems", nargs="+", default=["development"])
@@ -62,7 +65,7 @@ def main() -> None:
     groups = {"development": list(SYSTEMS), "held-out": list(HELD_OUT)}
     began, logs = time.process_time(), 0
     totals: dict[tuple[str, int], list[float]] = defaultdict(list)
-    print("| system | behaviour | rounds | " + " | ".join(METHODS) + " | alarms |\n|" + "---|" * 9)
+    print("| system | behaviour | rounds | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (3 + len(COLUMNS)))
     for name in [name for given in options.systems for name in groups.get(given, [given])]:
         model = ALL_SYSTEMS[name]()
         for kind, policy in behaviours(model).items():
@@ -70,23 +73,28 @@ def main() -> None:
             tol = ROUNDING * (1.0 + np.abs(truth))
             for rounds in options.rounds:
                 own: dict[str, list[float]] = defaultdict(list)
-                for run in range(options.runs):
+                for run in range(options.first, options.first + options.runs):
                     log, logs = written_log(model, policy, rounds, run), logs + 1
                     for label, posterior in posteriors(name, log, model.costs):
                         found = todays_averages(log, posterior, draws=options.draws, seed=run)
                         low, high = (np.array([getattr(one, end) for one in found]) for end in ("low", "high"))
-                        own[label].append(float(((low - tol <= truth) & (truth <= high + tol)).mean()))
+                        covers = (low - tol <= truth) & (truth <= high + tol)
+                        varied = np.array([not one.never_varied for one in found])
+                        own[label].append(float(covers[varied].mean()) if varied.any() else np.nan)
+                        if label == METHODS[2]:
+                            own["all"].append(float(covers.mean()))
                         if label == METHODS[0]:
                             own["alarms"].append(float(any(one.disagreement for one in found)))
-                cells = [f"{np.mean(own[label]):.3f}" if own[label] else "" for label in METHODS]
+                cells = [f"{np.nanmean(own[label]):.3f}" if own[label] else "" for label in METHODS]
                 alarms = f"{int(sum(own['alarms']))} of {options.runs}"
+                cells.insert(3, f"{np.mean(own['all']):.3f}")
                 print(f"| {name} | {kind} | {rounds:,} | {' | '.join(cells)} | {alarms} |", flush=True)
                 for label, values in own.items():
                     totals[label, rounds] += values
     for rounds in [*options.rounds, 0]:
         cells = []
-        for label in (*METHODS, "alarms"):
-            pooled = [x for n in options.rounds if rounds in (0, n) for x in totals[label, n]]
+        for label in COLUMNS:
+            pooled = [x for n in options.rounds if rounds in (0, n) for x in totals[label, n] if not np.isnan(x)]
             cells.append(shown(pooled) if pooled else "")
         print(f"| **all** | | {f'{rounds:,}' if rounds else ''} | {' | '.join(cells)} |")
     print(f"\n{logs} logs, {time.process_time() - began:.0f} s")

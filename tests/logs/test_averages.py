@@ -145,3 +145,15 @@ def test_where_the_rounds_began_is_told_apart_from_what_is_wrong() -> None:
     assert found.ends < -0.5 * (high - low)
     assert found.disagreement == ""
     assert "where the rounds began and ended" in str(found)
+
+
+def test_a_cost_that_never_varied_says_so() -> None:
+    """No breakdown in 200 rounds: at 95%, one occurs in at most 1 - 0.05^(1/200) = 1.49% of rounds."""
+    log = walk(200, False, 0)
+    fields = {name: getattr(log, name) for name in log.__dataclass_fields__}
+    own = Log.of_arrays(**(fields | {"costs": np.zeros((200, 1))}))
+    (found,) = todays_averages(own, RowPosterior(own), draws=50)
+    assert found.never_varied == 200
+    assert "1.49% of rounds" in str(found)
+    (varied,) = todays_averages(log, RowPosterior(log), draws=50)
+    assert varied.never_varied == 0

@@ -27,6 +27,9 @@ that something is wrong with the description of the state, or of the system:
 
   then :math:`(k-1) \tilde s^2 / (k v)` has nearly the chi-square distribution of :math:`k-1` degrees of freedom,
   however slowly the chain mixes. A hidden variable that changes slowly, or drift, makes it large.
+
+A cost that was the same in all n rounds has an interval of no length, because nothing in the log says what else it may
+be. What would change it happens in at most :math:`1 - (1 - \gamma)^{1/n}` of the rounds, at confidence :math:`\gamma`.
 """
 
 from dataclasses import dataclass
@@ -85,6 +88,7 @@ class Average:
     batch: BatchMeans | None  # None if the log has no such cost
     disagreement: str  # empty if the posterior and the batches agree
     ends: float = 0.0  # by how much the log's mean differs because of where its runs began and ended
+    never_varied: int = 0  # number of rounds, if the cost was the same in all of them and nothing else is known of it
 
     def __str__(self) -> str:
         line = f"{self.name}: {self.mean:.4g} ({self.level:.0%}: {self.low:.4g} to {self.high:.4g})"
@@ -93,6 +97,9 @@ class Average:
             line += f"; in the log {self.batch.mean:.4g} ({low:.4g} to {high:.4g})"
             if abs(self.ends) > 0.5 * (high - low):
                 line += f", of which {self.ends:+.4g} comes from where the rounds began and ended"
+        if self.never_varied:
+            often = 1.0 - (1.0 - self.level) ** (1.0 / self.never_varied)
+            line += f"; never other, so that what would change it may happen in up to {often:.2%} of rounds"
         return f"{line}. {self.disagreement}" if self.disagreement else line
 
 
@@ -137,7 +144,10 @@ def todays_averages(
         if batch is not None and batch.batches == BATCHES and own_mean is not None:
             left = Unexplained.of(log, i, float(own_mean.costs[i]), own_mean.biases[i])
             odd, ends = _disagreement(own, batch, left, FALSE_ALARM / tests), left.ends
-        found.append(Average(name, float(own.mean()), float(low), float(high), level, batch, odd, ends))
+        rounds = 0
+        if batch is not None and batch.error == 0.0 and high - low <= ROUNDING * abs(high):
+            rounds = int((~np.isnan(log.costs[:, i])).sum()) if log.costs is not None else 0
+        found.append(Average(name, float(own.mean()), float(low), float(high), level, batch, odd, ends, rounds))
     return tuple(found)
 
 
