@@ -52,6 +52,8 @@ def test_deviations_are_those_of_a_dirichlet() -> None:
         p = alpha / alpha.sum()
         covariance = (np.diag(p) - np.outer(p, p)) / (alpha.sum() + 1.0)
         np.testing.assert_allclose(found[:, pair] ** 2, np.einsum("is,st,it->i", h, covariance, h), rtol=1e-9)
+    noisy = mean._replace(cost_noise=np.full((2, 6), 0.3))
+    np.testing.assert_allclose(noisy.deviations(h) ** 2, found**2 + 0.09)
 
 
 @pytest.mark.parametrize("cost", [0, 1])
@@ -66,7 +68,12 @@ def test_variances_of_rows_add_up_to_that_of_the_margin(cost: int) -> None:
     policy = np.array([[1.0, 0.0], [0.3, 0.7], [0.0, 1.0]])
     drawn = models.averages(policy)
     margin = models.today()[:, 0] - drawn[:, 0] if cost == 0 else drawn[:, 1]
-    assert variances(mean, policy, cost).sum() == pytest.approx(margin.var(), rel=0.15)
+    found = variances(mean, policy, cost)
+    assert found.sum() == pytest.approx(margin.var(), rel=0.15)
+    # Noise of costs adds up independently, in proportion to how often a pair is taken, or how much more often.
+    weight = [mean.evaluate(one).occupancy.ravel() for one in (policy, mean.today)]
+    noisy = variances(mean._replace(cost_noise=np.full((2, 6), 0.3)), policy, cost)
+    np.testing.assert_allclose(noisy - found, (0.3 * (weight[0] - (weight[1] if cost == 0 else 0.0))) ** 2, atol=1e-15)
 
 
 def test_the_margin_that_is_least_settled() -> None:
