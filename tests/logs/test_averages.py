@@ -1,9 +1,9 @@
 """Averages of the policy that wrote a log: batch means, and when they contradict the model."""
 
 import numpy as np
-from scipy.stats import t
+from scipy.stats import chi2, t
 
-from psconrl.data.advice.averages import BatchMeans, Unexplained, todays_averages
+from psconrl.data.advice.averages import BatchMeans, Unexplained, _disagreement, todays_averages
 from psconrl.data.log import Log
 from psconrl.data.posterior.row_posterior import RowPosterior
 
@@ -157,3 +157,29 @@ def test_a_cost_that_never_varied_says_so() -> None:
     assert "1.49% of rounds" in str(found)
     (varied,) = todays_averages(log, RowPosterior(log), draws=50)
     assert varied.never_varied == 0
+
+
+def test_disagreement_begins_at_the_quantiles() -> None:
+    """Batches that vary as much as the chi-square quantile allows, and a mean as far off as Student's t allows."""
+    drawn, level, plain = np.full(50, 2.0), 0.001, BatchMeans(2.0, 0.1, 20)
+    edge = np.sqrt(chi2.isf(level, 19) / 19)
+    for factor, odd in ((0.999, False), (1.001, True)):
+        left = Unexplained(BatchMeans(0.0, edge * factor, 20), 1.0, 0.0)
+        assert ("something that changes slowly" in _disagreement(drawn, plain, left, level)) == odd
+        far = t.isf(level / 2.0, 19) * factor
+        left = Unexplained(BatchMeans(-far, 1.0, 20), 1.0, 0.0)
+        assert ("standard errors apart" in _disagreement(drawn, plain, left, level)) == odd
+        # The posterior is uncertain by 3, the batches by 4.
+        spread = np.array([-3.0, 3.0])
+        left = Unexplained(BatchMeans(5.0 * far, 4.0, 20), 1.0, 0.0)
+        assert ("standard errors apart" in _disagreement(spread, plain, left, level)) == odd
+
+
+def test_intervals_have_their_level() -> None:
+    """A share of 4,000 rounds is nearly normal: half-lengths of 50% and 95% are 0.674 and 1.96 standard errors."""
+    log = walk(4000, False, 2)
+    error = np.sqrt(0.25 / 4000)
+    for level, quantile in ((0.5, 0.6745), (0.95, 1.96)):
+        (found,) = todays_averages(log, RowPosterior(log), level=level, draws=8000)
+        # A standard error of these quantiles of 8,000 draws is below 2%.
+        np.testing.assert_allclose((found.high - found.low) / 2.0, quantile * error, rtol=0.1)

@@ -157,3 +157,21 @@ def test_safety_counts_deviations() -> None:
     assert (free.safety_of_limits, free.keeps_all) == (np.inf, 1.0)
     mean, low, high = found.gain(0.5)
     assert (mean, low, high) == (1.0, 0.0, 2.0)
+
+
+@pytest.mark.parametrize("cost", [0, 1])
+def test_variance_of_a_row_in_closed_form(cost: int) -> None:
+    """The covariance of a Dirichlet row with 60 rounds in all, and what a change of the row changes in the margin."""
+    log, costs = three_states(rounds=60)
+    posterior = RowPosterior(log, Dirichlet(), costs)
+    mean = mean_model(posterior, posterior.draw(4, np.random.default_rng(0)))
+    policy = np.array([[1.0, 0.0], [0.3, 0.7], [0.0, 1.0]])
+    own, today = mean.evaluate(policy), mean.evaluate(mean.today)
+    found = variances(mean, policy, cost)
+    for pair in range(6):
+        alpha = log.counts().transitions.reshape(6, 3)[pair] + 1.0 / 3.0
+        p = alpha / alpha.sum()
+        h = own.occupancy.ravel()[pair] * own.biases[cost]
+        if cost == 0:
+            h = h - today.occupancy.ravel()[pair] * today.biases[0]
+        np.testing.assert_allclose(found[pair], h @ (np.diag(p) - np.outer(p, p)) @ h / (alpha.sum() + 1.0), rtol=1e-9)
