@@ -90,11 +90,20 @@ def test_the_margin_that_is_least_settled() -> None:
 
 
 def test_the_aim_is_met_nine_times_in_ten() -> None:
-    """With the deviation aimed at, an estimate of the margin is at least ``wanted`` deviations from zero."""
-    margin = Margin(0, 3.0, 2.0, 1.645)
+    """With the deviation aimed at, an estimate of the margin, which is uncertain, is enough of them from zero."""
+    margin = Margin(0, 3.6, 2.0, 1.645)
     sigma = _aimed_at(margin)
-    estimates = 3.0 + sigma * np.random.default_rng(3).normal(size=200_000)
+    z = np.random.default_rng(3).normal(size=(2, 200_000))
+    estimates = 3.6 + 2.0 * z[0] + sigma * z[1]
     assert (estimates >= 1.645 * sigma).mean() == pytest.approx(RELIABLE, abs=5.0 * 0.3 / np.sqrt(200_000))
+
+
+def test_a_small_margin_is_taken_for_half_a_deviation() -> None:
+    """A true margin of half a deviation is found large enough with probability 0.9, whatever its estimate is."""
+    for mean in (-5.0, 0.0, 2.0):
+        sigma = _aimed_at(Margin(0, mean, 2.0, 1.645))
+        assert norm.cdf((1.0 - 1.645 * sigma) / sigma) == pytest.approx(RELIABLE)
+    assert _aimed_at(Margin(0, 0.0, 0.0, 1.645)) > 0.0
 
 
 def test_rounds_by_brute_force() -> None:

@@ -7,7 +7,7 @@ from scipy.stats import gamma, poisson
 
 from log_samples import shop, shop_rows
 from psconrl import Log, System
-from psconrl.data.advice.evidence import Margin, needed_of_noise
+from psconrl.data.advice.evidence import Margin, needed_of_noise, value_of_information
 from psconrl.data.advice.robust import robust_plan, set_of_noise
 from psconrl.data.posterior.noise_posterior import NoisePosterior
 from psconrl.systems import Bernoulli, Beta
@@ -103,10 +103,12 @@ def test_rounds_that_noise_needs() -> None:
     policy = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
     thresholds = np.asarray(machine().thresholds)
     wanted = 1.645
-    # The deviation aimed at is mean / (wanted + 1.2816), here half of what it is now.
-    margin = Margin(1, 0.5 * (wanted + 1.2815515655446004), 1.0, wanted)
+    # The deviation aimed at is half of what it is now.
+    margin = Margin(1, 0.5 * wanted + 1.2815515655446004 * np.sqrt(1.25), 1.0, wanted)
     found = needed_of_noise(posterior, policy, margin, thresholds, _rng())
     np.testing.assert_allclose(found.rounds, 3.0 * log.n_rounds)
     assert found.matters == ("fails",)
     assert found.shares[0] > 0.95
-    assert found.rows[0] == posterior.gibbs.observations["fails"] * 3.0
+    np.testing.assert_allclose(found.rows[0], posterior.gibbs.observations["fails"] * 3.0)
+    # Of four parts of the information three are new.
+    np.testing.assert_allclose(found.value, value_of_information(margin.mean, np.sqrt(0.75)))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from psconrl.data.log import Log
-from psconrl.data.posterior.round_costs import RoundCosts
+from psconrl.data.posterior.round_costs import RoundCosts, _root
 from psconrl.data.posterior.row_posterior import RowPosterior
 from psconrl.learning.posterior.transition_beliefs import Dirichlet
 
@@ -32,6 +32,16 @@ def test_moments_of_means() -> None:
     error = np.sqrt(variance / 20_000)
     assert (np.abs(drawn.mean(axis=0) - [2.0, 13.0]) < 5.0 * error).all()
     assert (np.abs(drawn.var(axis=0) / variance - 1.0) < 5.0 * np.sqrt(2.0 / 20_000)).all()
+
+
+def test_noise_is_pooled_over_what_can_show_it() -> None:
+    """An outcome that was seen once says nothing about noise; rows of correlations have unit length."""
+    costs = np.array([[1.0, 0.0], [3.0, 5.0], [10.0, 1.0]])
+    found = RoundCosts(log_of([0, 0, 1], costs))
+    np.testing.assert_allclose(found.noise**2, [2.0, 12.5])
+    correlation = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])  # of no variables whatever
+    root = _root(correlation)
+    np.testing.assert_allclose((root.T @ root).diagonal(), 1.0)
 
 
 def test_a_reward_is_a_negative_cost() -> None:

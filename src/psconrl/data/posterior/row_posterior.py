@@ -83,14 +83,18 @@ class Models(NamedTuple):
 
 
 class Posterior(ABC):
-    """What a log says of the model, and of the policy that wrote it. ``part``: the rounds that count, if not all."""
+    """What a log says of the model, and of the policy that wrote it.
+
+    ``part``: the rounds that count, if not all. ``today``: those that today's policy wrote, if not these; others are of
+    an experiment.
+    """
 
     name: str  # of the belief
 
-    def __init__(self, log: Recorded, part: Recorded | None = None) -> None:
+    def __init__(self, log: Recorded, part: Recorded | None = None, today: Recorded | None = None) -> None:
         self.log, self.counts = log, (part or log).counts()
         self.n_states, self.n_actions = log.n_states, log.n_actions
-        self.behaviour = Behaviour(self.counts.pairs)
+        self.behaviour = Behaviour(self.counts.pairs if today is None else today.counts().pairs)
 
     @cached_property
     def start(self) -> Floats:
@@ -131,9 +135,14 @@ class RowPosterior(Posterior):
     """
 
     def __init__(
-        self, log: Recorded, belief: Belief | None = None, costs: Floats | None = None, part: Recorded | None = None
+        self,
+        log: Recorded,
+        belief: Belief | None = None,
+        costs: Floats | None = None,
+        part: Recorded | None = None,
+        today: Recorded | None = None,
     ) -> None:
-        super().__init__(log, part)
+        super().__init__(log, part, today)
         q = len(log.cost_names) if costs is None else len(costs)
         self._belief = (belief or LearnedMass()).made_for(self.n_states, self.n_actions, q - 1)
         self.name = self._belief.name
