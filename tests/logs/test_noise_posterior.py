@@ -96,6 +96,14 @@ def test_bounds_of_noise_are_those_of_the_worst_vertices() -> None:
     assert (found.bounds <= worst + 5e-3).all()
 
 
+def test_a_set_that_fails_more_often_is_smaller() -> None:
+    """Intervals at 5% include those at 50%."""
+    posterior = NoisePosterior(machine_log(), machine())
+    wide, narrow = (set_of_noise(posterior, delta).distributions for delta in (0.05, 0.5))
+    assert (wide.high[:, 1] > narrow.high[:, 1]).all()
+    assert (wide.low[:, 1] < narrow.low[:, 1]).all()
+
+
 def test_rounds_that_noise_needs() -> None:
     """Twice the precision needs three times as many rounds more; the only parameter explains nearly all."""
     log = machine_log(400)

@@ -19,9 +19,10 @@ deviation of :math:`r \sigma` it will be found large enough with probability q i
 Where no r is small enough, since the margin may well be negative, experiments are to settle a true margin of
 :math:`\sigma / 2`. After n(s,a) more rows v(s,a) falls to :math:`v (N + M + 1) / (N + n + M + 1)`. The fewest rows with
 which the variance falls to :math:`r^2 \sigma^2` are those of Neyman's allocation,
-:math:`N + n + M + 1 \propto \sqrt{v (N + M + 1)}` where n is positive. A round reaches a pair as often as the experiment
-takes it, so that an experiment of T rounds that follows :math:`\pi_e` brings :math:`T \mu_e(s,a)` rows; it mixes today's
-policy with the proposal, in which pairs that matter occur. Its rounds are not today's: see ``today`` of ``improve``.
+:math:`N + n + M + 1 \propto \sqrt{v (N + M + 1)}` where n is positive. A round reaches a pair as often as the
+experiment takes it, so that an experiment of T rounds that follows :math:`\pi_e` brings :math:`T \mu_e(s,a)` rows; it
+mixes today's policy with the proposal, in which pairs that matter occur. Its rounds are not today's: see ``today`` of
+``improve``.
 
 With a system, rows are not learned by themselves. Draws of a margin are compared with those of every unknown parameter:
 the share of the variance of the margin that goes with a parameter, and :math:`\sigma^2 \propto 1/n` in the rounds that
