@@ -48,7 +48,7 @@ def main() -> None:
                     advised.append(found.needed.rounds)
                     more = int(min(np.ceil(found.needed.rounds), options.most)) + 1
                     longer = joined(log, written_log(model, found.needed.policy, more, 10_000 + run))
-                    verdict = improve(longer, limits=limits(model), draws=1000, seed=run).verdict
+                    verdict = improve(longer, limits=limits(model), today=log, draws=1000, seed=run).verdict
                     changed += verdict is not Verdict.NOT_ENOUGH
                     after[verdict.value] = after.get(verdict.value, 0) + 1
                 median = np.median(advised) if advised else np.nan

@@ -111,8 +111,8 @@ def test_behaviour_of_deterministic_and_of_equal_states() -> None:
     """States with an action each stay certain; states that do the same lend their frequencies to a rare one."""
     alone = Behaviour(20 * np.eye(4, dtype=int)).mean()
     assert (alone.diagonal() > 0.99).all()
-    equal = np.vstack([np.full((20, 2), 50), [[1, 0]]])
-    np.testing.assert_allclose(Behaviour(equal).mean()[-1], [0.5, 0.5], atol=0.05)
+    equal = np.vstack([np.full((20, 2), 50), [[1, 0], [0, 0]]])
+    np.testing.assert_allclose(Behaviour(equal).mean()[-2:], [[0.75, 0.25], [0.5, 0.5]], atol=0.01)
 
 
 def test_halves_share_every_pair() -> None:
@@ -131,3 +131,19 @@ def test_halves_share_every_pair() -> None:
     assert np.abs(first.counts().pairs - second.counts().pairs).max() <= 1
     assert abs(first.n_rounds - second.n_rounds) <= 10
     np.testing.assert_array_equal((first.counts().transitions + second.counts().transitions), log.counts().transitions)
+
+
+def test_weights_of_neighbours_in_closed_form() -> None:
+    """Nine tenths of two observations are shared by the two states that were seen after state 0; a tenth by all."""
+    log = Log.of_arrays(
+        n_states=3,
+        n_actions=2,
+        states=np.array([0, 1, 0]),
+        actions=np.array([0, 1, 1]),
+        next_states=np.array([1, 0, 2]),
+    )
+    found = neighbours(log, mass=2.0)
+    np.testing.assert_allclose(found.prior.toarray()[:2], [[0.0, 0.9, 0.9]] * 2)
+    np.testing.assert_allclose(found.prior.toarray()[2:4], [[1.8, 0.0, 0.0]] * 2)
+    assert not found.prior.toarray()[4:].any()  # it was never left
+    np.testing.assert_allclose(found.surprise, 0.2)

@@ -51,6 +51,11 @@ def test_bounds_are_those_of_the_worst_vertices() -> None:
             chain = (found.policy[:, :, None] * rows).sum(axis=1)
             worst = max(worst, average(chain, (found.policy * costs[i]).sum(axis=1)))
         assert worst - 1e-9 <= bound <= worst + 2e-3 * np.ptp(costs[i])
+    least = np.inf
+    for vertex in product(*ends):
+        rows = np.array([[p, 1 - p] for p in vertex]).reshape(2, 2, 2)
+        least = min(least, average(rows.mean(axis=1), costs[0].mean(axis=1)))
+    assert least - 2e-3 * np.ptp(costs[0]) <= found.today_at_least <= least + 1e-9
 
 
 def test_support_takes_the_place_of_visits_to_every_state() -> None:
@@ -91,3 +96,17 @@ def test_sorted_own_entries_give_the_same_means_as_all_states() -> None:
             step = min(high[k, s] - low[k, s], left)
             value, left = value + step * h[s], left - step
         np.testing.assert_allclose(found[k], value, atol=1e-12)
+
+
+def test_bounds_of_learned_costs_are_mirrored() -> None:
+    """Costs between 0 and 1, and what is left of them to 1: the lower bound of one is 1 less the upper of the other."""
+    rng = np.random.default_rng(1)
+    table = rng.integers(1, 40, size=(4, 2))
+    found, mirrored = counted(table, 2), counted(table, 2)
+    found.cost_sums[:] = 0.3 * table.sum(axis=1)
+    mirrored.cost_sums[:] = 0.7 * table.sum(axis=1)
+    start, ranges = np.array([1.0, 0.0]), np.tile([0.0, 1.0], (2, 1))
+    own, other = (set_of_rows(one, np.array([0.5]), start, ranges=ranges) for one in (found, mirrored))
+    np.testing.assert_allclose(own.lowest, 1.0 - other.costs[0], atol=1e-12)
+    assert (own.lowest < 0.3).all()
+    assert (own.costs[0] > 0.3).all()

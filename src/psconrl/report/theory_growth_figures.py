@@ -59,7 +59,8 @@ def growth_figure(family: GrowthFamily) -> Figure:
     shown = {
         label: line for panel in panels.flat for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(shown.values(), shown, loc="outside lower center", ncols=GROWTH_LEGEND_COLUMNS, fontsize=7, handlelength=3.0)
+    look: Any = {"ncols": GROWTH_LEGEND_COLUMNS, "fontsize": 7, "handlelength": 3.0}
+    figure.legend(shown.values(), shown, loc="outside lower center", **look)
     return figure
 
 

@@ -11,11 +11,18 @@ To first order the variance of the margin is a sum over rows, which share no inf
           v(s,a) = \mathrm{Var}\big(p(\cdot|s,a) \cdot
           (\mu_\pi(s,a)\, h_\pi - \mu_b(s,a)\, h_b)\big) \propto \frac1{N(s,a) + M + 1},
 
-(the second term only in the gain). After n(s,a) more rows v(s,a) falls to
-:math:`v (N + M + 1) / (N + n + M + 1)`. The fewest rows with :math:`\sigma^2 \le (\Delta / z)^2` are those of Neyman's
-allocation, :math:`N + n + M + 1 \propto \sqrt{v (N + M + 1)}` where n is positive. A round reaches a pair as often as
-the experiment takes it, so that an experiment of T rounds that follows :math:`\pi_e` brings :math:`T \mu_e(s,a)` rows;
-it mixes today's policy with the proposal, in which pairs that matter occur.
+(the second term only in the gain). The margin itself is known as :math:`N(\Delta, \sigma^2)` only. With a standard
+deviation of :math:`r \sigma` it will be found large enough with probability q if
+
+.. math:: \Delta - z_q\, \sigma \sqrt{1 + r^2} \ge z_{1-\alpha}\, r \sigma .
+
+Where no r is small enough, since the margin may well be negative, experiments are to settle a true margin of
+:math:`\sigma / 2`. After n(s,a) more rows v(s,a) falls to :math:`v (N + M + 1) / (N + n + M + 1)`. The fewest rows with
+which the variance falls to :math:`r^2 \sigma^2` are those of Neyman's allocation,
+:math:`N + n + M + 1 \propto \sqrt{v (N + M + 1)}` where n is positive. A round reaches a pair as often as the
+experiment takes it, so that an experiment of T rounds that follows :math:`\pi_e` brings :math:`T \mu_e(s,a)` rows; it
+mixes today's policy with the proposal, in which pairs that matter occur. Its rounds are not today's: see ``today`` of
+``improve``.
 
 With a system, rows are not learned by themselves. Draws of a margin are compared with those of every unknown parameter:
 the share of the variance of the margin that goes with a parameter, and :math:`\sigma^2 \propto 1/n` in the rounds that
@@ -41,7 +48,7 @@ from psconrl.data.posterior.mean_model import PRIOR_MASS, MeanModel
 from psconrl.data.posterior.noise_posterior import NoisePosterior
 
 RELIABLE = 0.9  # probability with which the advice is to change the verdict
-LEAST_MARGIN = 0.5  # a margin below this many of its standard deviations is taken to be as large
+LEAST_MARGIN = 0.5  # standard deviations: the true margin that an experiment is to settle if the estimate is small
 MATTERS_FROM = 0.01  # share of the variance from which on a pair or parameter matters
 EXPERIMENT_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the proposal in experiments
 LONGEST_EXPERIMENT = 1e10
@@ -221,8 +228,13 @@ def _explained(values: Floats, drawn: Floats) -> float:
 
 def _aimed_at(margin: Margin) -> float:
     """Return the standard deviation at which a margin is large enough with probability ``RELIABLE``."""
-    mean = max(margin.mean, LEAST_MARGIN * margin.deviation)
-    return mean / (margin.wanted + float(norm.ppf(RELIABLE)))
+    z = float(norm.ppf(RELIABLE))
+    x = margin.mean / max(margin.deviation, 1e-300)
+    least = LEAST_MARGIN / (margin.wanted + z)
+    if x <= z:
+        return max(least * margin.deviation, 1e-300)
+    r = float(brentq(lambda r: x - z * np.hypot(1.0, r) - margin.wanted * r, 0.0, x / margin.wanted))
+    return max(max(r, least) * margin.deviation, 1e-300)
 
 
 def _rounds(variance: Floats, weights: Floats, occupancy: Floats, goal: float) -> float:

@@ -88,15 +88,17 @@ class Improvement:
 
 
 def posteriors(
-    log: Recorded, system: System | None, costs: Floats | None = None
+    log: Recorded, system: System | None, costs: Floats | None = None, today: Recorded | None = None
 ) -> tuple[tuple[Posterior, ...], tuple[Posterior, ...]]:
     """Return the posteriors with which policies are planned, and those with which they are verified."""
     if system is not None:
-        own = (NoisePosterior(log, system),)
+        own = (NoisePosterior(log, system, today),)
         return own, own
+    first, second = halves(log)
+    # The plan may not know what the other half saw; what is believed possible when it is verified may include both.
     planning, verifying = (
-        tuple(RowPosterior(log, belief, costs, half) for belief in (neighbours(log), None, Dirichlet()))
-        for half in halves(log)
+        tuple(RowPosterior(log, belief, costs, half, today) for belief in (near, None, Dirichlet()))
+        for half, near in ((first, neighbours(first)), (second, neighbours(log)))
     )
     return planning, verifying
 
@@ -108,13 +110,15 @@ def improve(
     confidence: float = 0.95,
     limits: Mapping[str, float] | None = None,
     costs: Floats | None = None,
+    today: Recorded | None = None,
     draws: int = VERIFYING_DRAWS,
     seed: int = 0,
 ) -> Improvement:
     """Return the best policy found that keeps the limits, and is no worse than that of the log, with a probability.
 
     ``limits``: of costs by name, as they are in the table; by default those of the system. ``costs`` (m+1, S, A): as in
-    a model, if they are known. ``draws``: in which the policy is verified. See the module docstring.
+    a model, if they are known. ``today``: the rounds that today's policy wrote, if the log has others, such as those of
+    an experiment. ``draws``: in which the policy is verified. See the module docstring.
     """
     rng = np.random.default_rng(seed)
     if system is None:
@@ -122,14 +126,14 @@ def improve(
     else:
         system = system_with(system, limits)
         thresholds = np.asarray(system.thresholds)
-    own, others = posteriors(log, system, costs)
+    own, others = posteriors(log, system, costs, today)
     drawn = tuple(posterior.draw(CHOOSING_DRAWS, rng) for posterior in own)
     mean = mean_model(own[0], drawn[0])
     planner = Planner(mean)
-    today = tuple(models.today() for models in drawn)
+    now = tuple(models.today() for models in drawn)
     alpha = (1.0 - confidence) / (thresholds.size + 1)
     found = [
-        (proposal, _in_draws(proposal, own, today, thresholds))
+        (proposal, _in_draws(proposal, own, now, thresholds))
         for proposal in proposals(planner, drawn, thresholds, alpha)
     ]
     verification = Verification(others, thresholds, draws, rng)
@@ -138,10 +142,10 @@ def improve(
     if improving is not None and min(one.gain(confidence)[0] for one in improving[1]) > 0.0:
         return Improvement(Verdict.IMPROVE, improving[0], confidence, improving[1], None)
     kept = all(
-        Compared("", now, now, thresholds).keeps_all >= confidence for now in today
+        Compared("", one, one, thresholds).keeps_all >= confidence for one in now
     )  # today's policy keeps the limits
     if not kept:
-        broken = all(Compared("", now, now, thresholds).keeps_all <= 1.0 - confidence for now in today)
+        broken = all(Compared("", one, one, thresholds).keeps_all <= 1.0 - confidence for one in now)
         steps = _steps(found, lambda one: one.safety_of_limits) if broken else []
         paying = _last_verified(steps, verification, lambda one: one.keeps_all >= confidence)
         if paying is not None:
@@ -149,7 +153,7 @@ def improve(
     target = max(found, key=lambda one: _promise(one[1])) if found else None
     goal = mean.today if target is None else target[0].policy
     compared = verification.of(goal)
-    if kept and _potential(mean, drawn, today, thresholds, confidence) <= WORTHWHILE_GAIN:
+    if kept and _potential(mean, drawn, now, thresholds, confidence) <= WORTHWHILE_GAIN:
         return Improvement(Verdict.KEEP, mean.today, confidence, compared, goal)
     margins = [margin_of(one.averages, one.today, thresholds, confidence) for one in compared]
     margin = min(margins, key=lambda one: one.mean / max(one.deviation, 1e-300))

@@ -24,8 +24,8 @@ class NoisePosterior(Posterior):
 
     name = "structured"
 
-    def __init__(self, log: Recorded, system: System) -> None:
-        super().__init__(log)
+    def __init__(self, log: Recorded, system: System, today: Recorded | None = None) -> None:
+        super().__init__(log, today=today)
         system = system_with(system, None)
         self.system = system
         self.belief = Structured.of(system)

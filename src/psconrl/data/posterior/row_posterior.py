@@ -3,18 +3,9 @@ r"""Models drawn from the posterior that a log gives: transitions, costs, and th
 *Transitions* are drawn from a belief of ``learning.posterior``: by default ``LearnedMass``, or ``Dirichlet()``, the
 prior of the paper.
 
-*Costs*, unless they are known, belong to outcomes (s, a, s'): with means :math:`\bar c(s,a,s')` of n observations,
+*Costs*, unless they are known: ``round_costs``.
 
-.. math:: c(s,a) = \sum_{s'} p(s'|s,a)\, c(s,a,s'), \qquad c(s,a,s') \sim N(\bar c(s,a,s'), \sigma^2 / n),
-
-with the pooled variance of all outcomes. So what a cost has to do with the next state is kept. Outcomes never seen
-cost the average of their pair; a pair never tried costs what a tried pair costs, drawn at random.
-
-*The policy that wrote the log* has rows :math:`\pi_b(\cdot|s) \sim \mathrm{Dirichlet}(M b + N(s,\cdot))`, with common
-frequencies b and a mass M that are learned: M is large if all states have the same frequencies, and tiny if every state
-has an action of its own. In states that were hardly visited the policy is thus believed to do what it does elsewhere.
-Given M, :math:`b \sim \mathrm{Dirichlet}(\sum_s M b_a (\psi(M b_a + N(s,a)) - \psi(M b_a)))`, with the expected number
-of actions that came from b (Antoniak 1974) in place of a random one. Actions that the log does not have have no share.
+*The policy that wrote the log*: ``behaviour``.
 """
 
 from abc import ABC, abstractmethod
@@ -24,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import digamma, gammaln
 
-from psconrl.base.arrays import Bools, Floats, Ints, Places
+from psconrl.base.arrays import Bools, Floats, Places
+from psconrl.data.posterior.behaviour import Behaviour
+from psconrl.data.posterior.round_costs import RoundCosts
 from psconrl.data.rounds.recorded import Recorded
 from psconrl.kernels.chains.drawn_averages import drawn_averages
 from psconrl.kernels.chains.policy_evaluation import evaluated
@@ -34,12 +26,11 @@ from psconrl.kernels.draws import dirichlet
 from psconrl.kernels.draws.gamma import log_gamma_variates
 from psconrl.learning.posterior.given_weights import stored_weights
 from psconrl.learning.posterior.learned_mass import LearnedMass
-from psconrl.learning.posterior.sampled_rows import LOG_FLOOR, NEGLECTED, Prior, dirichlet_rows
+from psconrl.learning.posterior.sampled_rows import LOG_FLOOR, NEGLECTED, Prior
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 
 DENSE_DRAWN_STATES = 256  # chains of draws are eliminated as dense ones
 ROWS_BURN_IN = 20  # draws of masses that are dropped
-MASSES_OF_BEHAVIOUR = 10.0 ** np.arange(-3.0, 4.0)
 SURPRISE = 0.1  # share of the mass of ``neighbours`` that is spread over all states
 BLOCK_ENTRIES = 20_000_000  # of the models that are drawn together
 
@@ -92,14 +83,18 @@ class Models(NamedTuple):
 
 
 class Posterior(ABC):
-    """What a log says of the model, and of the policy that wrote it. ``part``: the rounds that count, if not all."""
+    """What a log says of the model, and of the policy that wrote it.
+
+    ``part``: the rounds that count, if not all. ``today``: those that today's policy wrote, if not these; others are of
+    an experiment.
+    """
 
     name: str  # of the belief
 
-    def __init__(self, log: Recorded, part: Recorded | None = None) -> None:
+    def __init__(self, log: Recorded, part: Recorded | None = None, today: Recorded | None = None) -> None:
         self.log, self.counts = log, (part or log).counts()
         self.n_states, self.n_actions = log.n_states, log.n_actions
-        self.behaviour = Behaviour(self.counts.pairs)
+        self.behaviour = Behaviour(self.counts.pairs if today is None else today.counts().pairs)
 
     @cached_property
     def start(self) -> Floats:
@@ -133,106 +128,6 @@ class Posterior(ABC):
         return np.concatenate([own for own, _ in found]), np.concatenate([today for _, today in found])
 
 
-class Behaviour:
-    """The posterior of the policy that wrote the log, from the visits of pairs (S, A).
-
-    >>> Behaviour(np.array([[4, 0], [0, 6], [0, 0]])).mean().round(2).tolist()
-    [[0.98, 0.02], [0.01, 0.99], [0.49, 0.51]]
-    """
-
-    def __init__(self, pairs: Ints) -> None:
-        self._pairs = pairs.astype(np.float64)
-        usual = self._pairs.sum(axis=0) / self._pairs.sum()
-        self.taken = np.flatnonzero(usual > 0.0)  # actions that the log has
-        base, seen = np.multiply.outer(MASSES_OF_BEHAVIOUR, usual[self.taken])[:, None], self._pairs[:, self.taken]
-        logs = (gammaln(base + seen) - gammaln(base)).sum(axis=(1, 2))
-        logs += (gammaln(base.sum(axis=2)) - gammaln((base + seen).sum(axis=2))).sum(axis=1)
-        shares = np.exp(logs - logs.max())
-        self._shares = shares / shares.sum()  # posterior of the mass
-        # How often a state's action came from the common frequencies rather than from earlier ones in the same state.
-        self._common = (base * (digamma(base + seen) - digamma(base))).sum(axis=1)
-
-    def mean(self) -> Floats:
-        """Return the expected policy (S, A)."""
-        common = self._common / self._common.sum(axis=1, keepdims=True)
-        alpha = self._parameters(MASSES_OF_BEHAVIOUR, common)
-        means = alpha / alpha.sum(axis=2, keepdims=True)
-        return np.asarray((self._shares[:, None, None] * means).sum(axis=0))
-
-    def draw(self, n: int, rng: np.random.Generator) -> Floats:
-        """Draw policies (n, S, A)."""
-        which = rng.choice(self._shares.size, size=n, p=self._shares)
-        alpha = self._parameters(MASSES_OF_BEHAVIOUR[which], dirichlet_rows(self._common[which], rng))
-        return dirichlet_rows(alpha.reshape(-1, alpha.shape[2]), rng).reshape(alpha.shape)
-
-    def _parameters(self, masses: Floats, common: Floats) -> Floats:
-        """Return the parameters (n, S, A) of the rows, given masses (n,) and common frequencies of the actions."""
-        alpha = np.repeat(self._pairs[None], len(masses), axis=0)
-        alpha[:, :, self.taken] += (masses[:, None] * common)[:, None]
-        return np.asarray(alpha)
-
-
-class RoundCosts:
-    """Costs of the outcomes (s, a, s') of a log: their means, and how much a cost varies within an outcome."""
-
-    def __init__(self, log: Recorded) -> None:
-        assert log.costs is not None
-        S, A = log.n_states, log.n_actions
-        numbers = (log.states.astype(np.int64) * A + log.actions) * S + log.next_states
-        costs = log.costs * log.signs
-        known = ~np.isnan(costs)
-        self.numbers, place = np.unique(numbers, return_inverse=True)
-        n, q = self.numbers.size, costs.shape[1]
-        self.times: Floats = np.empty((n, q))  # rounds in which a cost was known
-        self.means: Floats = np.empty((n, q))
-        self.noise: Floats = np.empty(q)  # standard deviation within an outcome
-        for i in range(q):
-            own, values = place[known[:, i]], costs[known[:, i], i]
-            times = np.bincount(own, minlength=n)
-            means = np.bincount(own, values, minlength=n) / np.maximum(times, 1)
-            spread = (values - means[own]) ** 2
-            exact = 1e-24 * values**2  # rounding of sums
-            total = float(np.where(spread > exact, spread, 0.0).sum())
-            self.noise[i] = np.sqrt(total / max(int((times - (times > 0)).sum()), 1))
-            self.times[:, i], self.means[:, i] = times, means
-        self.pairs, self.successors = np.divmod(self.numbers, S)
-        self._n_states, self._n_pairs = S, S * A
-
-    def costs(self, models: tuple[Places, Places, Floats], n: int, rng: np.random.Generator) -> Floats:
-        """Draw the costs (n, m+1, S*A) of models with these transitions."""
-        q, SA = self.means.shape[1], self._n_pairs
-        result = np.empty((n, q, SA))
-        probabilities = self._probabilities(models, n)
-        tried = np.bincount(self.pairs, minlength=SA) > 0
-        others = rng.choice(np.flatnonzero(tried), size=(n, int((~tried).sum())))
-        for i in range(q):
-            times = np.maximum(self.times[:, i], 1e-9)
-            drawn = self.means[:, i] + np.zeros((n, 1))
-            if self.noise[i] > 0.0 or (self.times[:, i] == 0).any():
-                sd = np.where(self.times[:, i] > 0, self.noise[i] / np.sqrt(times), self.means[:, i].std())
-                drawn = drawn + sd * rng.standard_normal(drawn.shape)
-            average = _by_pair(self.pairs, drawn * times, SA) / np.maximum(np.bincount(self.pairs, times, SA), 1e-12)
-            own = average + _by_pair(self.pairs, probabilities * (drawn - average[:, self.pairs]), SA)
-            own[:, ~tried] = np.take_along_axis(own, others, axis=1)
-            result[:, i] = own
-        return result
-
-    def _probabilities(self, models: tuple[Places, Places, Floats], n: int) -> Floats:
-        """Return the probabilities (n, outcomes) of the outcomes in models."""
-        indptr, indices, data = models
-        matrix = csr_array((data, indices, indptr), shape=(n * self._n_pairs, self._n_states))
-        wanted = np.arange(n)[:, None] * self._n_pairs + self.pairs
-        return np.asarray(matrix[wanted.ravel(), np.tile(self.successors, n)]).reshape(n, -1)
-
-
-def _by_pair(pairs: Ints, values: Floats, n_pairs: int) -> Floats:
-    """Return the sums (n, n_pairs) of values (n, k) by pair; pairs increase."""
-    starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
-    sums = np.zeros((len(values), n_pairs))
-    sums[:, pairs[starts]] = np.add.reduceat(values, starts, axis=1)
-    return sums
-
-
 class RowPosterior(Posterior):
     """The posterior of a log without a system: every row of the transitions is learned by itself.
 
@@ -240,9 +135,14 @@ class RowPosterior(Posterior):
     """
 
     def __init__(
-        self, log: Recorded, belief: Belief | None = None, costs: Floats | None = None, part: Recorded | None = None
+        self,
+        log: Recorded,
+        belief: Belief | None = None,
+        costs: Floats | None = None,
+        part: Recorded | None = None,
+        today: Recorded | None = None,
     ) -> None:
-        super().__init__(log, part)
+        super().__init__(log, part, today)
         q = len(log.cost_names) if costs is None else len(costs)
         self._belief = (belief or LearnedMass()).made_for(self.n_states, self.n_actions, q - 1)
         self.name = self._belief.name
