@@ -1,0 +1,99 @@
+"""Numbers, probabilities and labels of a memo as text that is safe in a page."""
+
+import html
+from typing import Any
+
+from psconrl.base.escaping import printable, shortened
+
+MOST_CHARACTERS = 120  # of a label from the user's table
+OPEN = "unknown"
+
+
+def safe(text: Any) -> str:
+    """Return text from outside for a page: on one line, of bounded length, with no markup and no control characters.
+
+    >>> safe("<script>alert(1)</script>")
+    '&lt;script&gt;alert(1)&lt;/script&gt;'
+    """
+    return html.escape(shortened(printable(" ".join(str(text).split())), MOST_CHARACTERS))
+
+
+def sentence(text: str) -> str:
+    """Return a sentence of the library, which may name labels: escaped, with a capital and a full stop.
+
+    >>> sentence("lost is at most 1 < 2")
+    'Lost is at most 1 &lt; 2.'
+    """
+    line = printable(" ".join(text.split()))
+    return html.escape(line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?")) else "."))
+
+
+def number(x: float | None) -> str:
+    """Return a number with four significant digits at most.
+
+    >>> number(12345.678), number(0.123456), number(-2.0), number(None)
+    ('12,346', '0.1235', '−2', 'unknown')
+    """
+    if x is None:
+        return OPEN
+    if abs(x) >= 1e12 or 0.0 < abs(x) < 1e-6:
+        text = f"{x:.3g}"
+    else:
+        text = f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
+        if "e" in text:
+            text = f"{x:.8f}".rstrip("0")
+    return text.replace("-", "\u2212")
+
+
+def signed(x: float) -> str:
+    """Return a change with its sign.
+
+    >>> signed(0.5), signed(-0.5), signed(0.0)
+    ('+0.5', '−0.5', '0')
+    """
+    return f"+{number(x)}" if x > 0.0 else number(x)
+
+
+def percent(p: float | None) -> str:
+    """Return a probability or a share in percent; never rounded to certainty.
+
+    >>> percent(0.9746), percent(0.99999), percent(1.0), percent(0.0001), percent(0.391)
+    ('97.5%', 'over 99.9%', '100%', 'under 0.1%', '39.1%')
+    """
+    if p is None:
+        return OPEN
+    if 0.0 < p < 0.001:
+        return "under 0.1%"
+    if 0.999 < p < 1.0:
+        return "over 99.9%"
+    return f"{100.0 * p:.1f}".rstrip("0").rstrip(".") + "%"
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return a number with its unit, escaped."""
+    return f"{text} {safe(unit)}".rstrip()
+
+
+def between(low: float | None, high: float | None) -> str:
+    """Return an interval in words."""
+    return f"{number(low)} to {number(high)}"
+
+
+def choice(actions: list[list[Any]]) -> str:
+    """Return what is done in a state.
+
+    >>> choice([["order=2", 0.75], ["order=0", 0.25]])
+    'order=2 (75%) or order=0 (25%)'
+    """
+    if len(actions) == 1:
+        return safe(actions[0][0])
+    return " or ".join(f"{safe(action)} ({percent(round(p, 2))})" for action, p in actions)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
