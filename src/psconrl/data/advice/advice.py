@@ -109,13 +109,21 @@ class Advice:
             "confidence": self.improvement.confidence,
             "recommended": self.is_recommended,
             "probability": self.probability,
-            "gain": {"mean": or_none(mean), "low": or_none(low), "high": or_none(high)},
+            "gain": {"mean": or_none(mean), "low": or_none(low), "high": or_none(high)} | self._objective(),
             "limits": [limit.record() for limit in self.limits],
             "decisions": [decision.record() for decision in self.decisions],
             "prices": [dict(vars(price)) for price in self.prices],
             "measuring": None if self.measuring is None else self.measuring.record(),
             "guarantee": self.guarantee.record(),
         }
+
+    def _objective(self) -> dict[str, float]:
+        """Return the average of the objective under the proposal, with an interval, as in ``gain``."""
+        level = self.improvement.confidence
+        least = min(self.improvement.compared, key=lambda one: one.gain(level)[0])
+        own = least.averages[:, 0] * (-1.0 if self.maximises else 1.0)
+        low, high = np.quantile(own, [(1.0 - level) / 2.0, (1.0 + level) / 2.0]).tolist()
+        return {"average": float(own.mean()), "average_low": low, "average_high": high}
 
     def _average(self, one: Average) -> dict[str, Any]:
         batch = None if one.batch is None or one.batch.batches < 2 else one.batch

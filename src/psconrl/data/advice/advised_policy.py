@@ -33,7 +33,9 @@ class AdvisedPolicy(Deployable):
     action_columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, log: Recorded, system: System | None, policy: Floats, occupancy: Floats, names: Names) -> "AdvisedPolicy":
+    def of(
+        cls, log: Recorded, system: System | None, policy: Floats, occupancy: Floats, names: Names
+    ) -> "AdvisedPolicy":
         """Return a policy (S, A) with the names of a log."""
         return cls(policy, occupancy, names, system, log.state_columns, log.action_columns)
 

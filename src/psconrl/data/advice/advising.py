@@ -43,7 +43,9 @@ def advised(
     own, thresholds = limited(log, limits) if described is None else (log, np.asarray(described.thresholds))
     found = improve(log, described, confidence=confidence, limits=None if described else limits, seed=seed)
     posterior = posterior_of(own, described)
-    models = posterior.draw(PRICE_DRAWS if log.n_states > DENSE_DRAWN_STATES else MEAN_DRAWS, np.random.default_rng(seed))
+    models = posterior.draw(
+        PRICE_DRAWS if log.n_states > DENSE_DRAWN_STATES else MEAN_DRAWS, np.random.default_rng(seed)
+    )
     mean = mean_model(posterior, models)
     prices = prices_on_means(mean, thresholds) if thresholds.size else None
     between = None if prices is None else price_interval(mean, models, thresholds, confidence)
@@ -83,9 +85,7 @@ def as_share(value: float, what: str) -> float:
     return number
 
 
-def _played(
-    log: Recorded, system: System | None, mean: MeanModel, policy: Floats, units: Units
-) -> AdvisedPolicy:
+def _played(log: Recorded, system: System | None, mean: MeanModel, policy: Floats, units: Units) -> AdvisedPolicy:
     evaluation = mean.evaluate(policy)
     occupancy = np.zeros_like(policy) if evaluation is None else evaluation.occupancy
     names = Names(log.state_labels, log.action_labels, log.cost_names, bool(log.signs[0] < 0.0), units)

@@ -28,9 +28,7 @@ class KeptLimit:
     unit: str
 
     @classmethod
-    def of(
-        cls, i: int, name: str, sign: float, compared: tuple[Compared, ...], level: float, unit: str
-    ) -> "KeptLimit":
+    def of(cls, i: int, name: str, sign: float, compared: tuple[Compared, ...], level: float, unit: str) -> "KeptLimit":
         """Return the limit of cost i."""
         least = min(compared, key=lambda one: float(one.keeps[i - 1]))
         own: Floats = sign * least.averages[:, i]

@@ -1,4 +1,4 @@
-"""What to measure next, in words: the pairs or the noise that matter, how many rows of which, the cheapest experiment."""
+"""What to measure next, in words: the pairs or the noise that matter, how many rows of which, an experiment."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -70,7 +70,9 @@ class Measuring:
         if self.share_of_proposal >= 1.0:
             return f"Follow the proposal for {long}, and record them."
         share = f"{100.0 * self.share_of_proposal:.0f}%"
-        return f"Follow the proposal in {share} of {long}, drawn at random, act as today in the others, and record them."
+        return (
+            f"Follow the proposal in {share} of {long}, drawn at random, act as today in the others, and record them."
+        )
 
     def record(self) -> dict[str, Any]:
         """Return plain data."""

@@ -35,7 +35,9 @@ class LimitPrice:
 
 def prices_on_means(mean: MeanModel, thresholds: Floats) -> Floats | None:
     """Return the shadow prices (m,) of the best policy of the mean model; None if it keeps no limits."""
-    return _prices(_model(mean, mean.transition.toarray() if _is_small(mean) else mean.transition, mean.costs, thresholds))
+    return _prices(
+        _model(mean, mean.transition.toarray() if _is_small(mean) else mean.transition, mean.costs, thresholds)
+    )
 
 
 def price_interval(mean: MeanModel, models: Models, thresholds: Floats, level: float) -> tuple[Floats, Floats] | None:

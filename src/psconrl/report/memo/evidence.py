@@ -16,7 +16,7 @@ def measuring(record: dict[str, Any]) -> str:
         if need["value"] is not None and need["value"] > 0.0:
             unit = record["objective"]["unit"] or "a round"
             parts.append(
-                f"<p>What this tells is worth {with_unit(number(need['value']), unit)} on average; to know everything "
+                f"<p>What this tells is worth {with_unit(number(need['value']), unit)} on average; all knowledge "
                 f"would be worth {with_unit(number(need['perfect']), unit)}.</p>"
             )
         rows = "".join(
@@ -30,11 +30,11 @@ def measuring(record: dict[str, Any]) -> str:
                 f"<th>Rows that would do</th></tr></thead><tbody>{rows}</tbody></table>"
             )
     else:
-        parts.append("<p>Nothing has to be measured before this decision. Go on recording every round as it was done.</p>")
-    if gaps:
+        parts.append("<p>Nothing has to be measured before this decision. Go on recording every round.</p>")
+    if gaps and not record["data"]["with_system"]:  # a system learns every situation from all others
         tried = "".join(
-            f"<li>{safe(one['action'])} in {safe(one['state'])}: tried {counted(one['times'], 'time')}, where a good plan "
-            f"spends {percent(round(one['share'], 3))} of the rounds</li>"
+            f"<li>{safe(one['action'])} in {safe(one['state'])}: tried {counted(one['times'], 'time')}, where a good "
+            f"plan spends {percent(round(one['share'], 3))} of the rounds</li>"
             for one in gaps[:5]
         )
         parts.append(f"<p>Hardly tried where it may matter:</p><ul>{tried}</ul>")
@@ -46,19 +46,21 @@ def guarantee(record: dict[str, Any]) -> str:
     own = record["guarantee"]
     if not own["found"]:
         body = (
-            "<p>A stricter way of counting, which assumes nothing about what was not seen, finds no policy whose limits "
-            f"are certain: {sentence(own['reason'])}</p>"
+            "<p>A stricter way of counting, which assumes nothing about what was not seen, finds no policy whose "
+            f"limits are certain: {sentence(own['reason'])}</p>"
         )
     else:
         price = own["price"]
-        cost = "at no price" if price is not None and price <= 0.0 else f"at a price of <b>{number(price)}</b> in"
-        objective = safe(record["objective"]["name"])
-        tail = f"{cost} {objective} {safe(record['objective']['unit'])}".rstrip()
+        objective = record["objective"]
+        worse = "higher" if objective["sense"] == "minimise" else "lower"
+        size = with_unit(number(price), objective["unit"] or "a round")
+        is_free = price is not None and price <= 0.0
+        tail = "costs nothing" if is_free else f"makes {safe(objective['name'])} {worse} by <b>{size}</b>"
         beside = "the proposal" if record["recommended"] else "what is done today"
         no_worse = " It is certain to be no worse than today." if own["no_worse_than_today"] else ""
         body = (
             "<p>A stricter way of counting, which assumes nothing about what was not seen, also finds a policy that "
-            f"keeps every limit with probability {percent(own['probability'])}. Beside {beside} it comes {tail}."
+            f"keeps every limit with probability {percent(own['probability'])}. Compared with {beside}, it {tail}."
             f"{no_worse}</p>"
         )
     return f'<section id="strict"><h2>The cautious alternative</h2>{body}</section>'

@@ -45,10 +45,10 @@ def strip(rows: dict[str, Interval | None], limit: float | None, at_least: bool,
 
 def bars(decision: dict[str, Any], colours: dict[str, str]) -> str:
     """Return what is done in a state as two bars: today above, then below."""
-    parts = []
+    parts, order = [], {action: k for k, action in enumerate(colours)}
     for y, name in ((0, "today"), (24, "proposed")):
         begin = 0.0
-        for action, probability in decision[name]:
+        for action, probability in sorted(decision[name], key=lambda one: order.get(one[0], len(order))):
             width = WIDTH * probability
             colour = colours.get(action, OTHER)
             parts.append(f'<rect x="{begin:.1f}" y="{y}" width="{width:.1f}" height="20" fill="{colour}"/>')

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from psconrl.data.advice.decisions import MOST_DECISIONS
 from psconrl.report.memo.pictures import Interval, bars, colours_of, legend, meter, strip
-from psconrl.report.memo.words import between, choice, number, percent, safe, sentence, signed, with_unit
+from psconrl.report.memo.words import between, choice, number, percent, safe, sentence, signed, sure, with_unit
 
 
 def averages(record: dict[str, Any]) -> str:
@@ -14,13 +15,15 @@ def averages(record: dict[str, Any]) -> str:
     warning = "".join(f'<p class="warning"><b>Careful.</b> {sentence(text)}</p>' for text in odd)
     level = percent(record["averages"][0]["level"]) if record["averages"] else ""
     then = "proposed" if record["recommended"] else "most promising change"
-    keys = '<span><i class="k today"></i>today, from the model</span><span><i class="k log"></i>today, from the rows</span>'
+    keys = '<span><i class="k today"></i>today, from the model</span>'
+    keys += '<span><i class="k log"></i>today, from the rows</span>'
+    keys += f'<span><i class="k then"></i>{then}</span>'
     if limits:
-        keys += f'<span><i class="k then"></i>{then}</span><span><i class="k no"></i>beyond the limit</span>'
+        keys += '<span><i class="k no"></i>beyond the limit</span>'
+    intro = f"Long-run averages, with {level} intervals. Those from the model and from the rows alone should agree."
     return (
-        '<section id="today"><h2>How well it goes</h2>'
-        f"<p>Long-run averages, with {level} intervals. Those from the model and those from the rows alone should agree."
-        f'</p>{warning}<p class="legend">{keys}</p>{"".join(rows)}</section>'
+        f'<section id="today"><h2>How well it goes</h2><p>{intro}</p>{warning}'
+        f'<p class="legend">{keys}</p>{"".join(rows)}</section>'
     )
 
 
@@ -31,7 +34,7 @@ def _average(one: dict[str, Any], limit: dict[str, Any] | None, record: dict[str
     lines = [f"<dt>Today, from the model</dt><dd>{_shown(one, unit)}</dd>"]
     if log is not None:
         lines.append(f"<dt>Today, from the rows</dt><dd>{_shown(log, unit)}</dd>")
-    title, sure = name, ""
+    title, held = name, ""
     if limit is not None:
         side = "at least" if limit["at_least"] else "at most"
         title += f' <span class="rule">limit: {side} {with_unit(number(limit["threshold"]), unit)}</span>'
@@ -39,20 +42,25 @@ def _average(one: dict[str, Any], limit: dict[str, Any] | None, record: dict[str
         rows["then"] = _interval(then)
         label = "Proposed" if record["recommended"] else "Most promising change"
         lines.append(f"<dt>{label}</dt><dd>{_shown(then, unit)}</dd>")
-        sure = (
+        held = (
             '<div class="sure-rows">'
-            f"<p>The limit holds with probability <b>{percent(limit['probability'])}</b> "
+            f"<p>The limit holds with probability <b>{sure(limit['probability'])}</b> "
             f"({label.lower()})</p>{meter(limit['probability'], record['confidence'])}"
-            f"<p>and with probability <b>{percent(limit['probability_today'])}</b> as it is done today</p>"
+            f"<p>and with probability <b>{sure(limit['probability_today'])}</b> as it is done today</p>"
             f"{meter(limit['probability_today'], record['confidence'])}</div>"
         )
     elif one["name"] == record["objective"]["name"]:
+        own = record["gain"]
+        then = {"mean": own["average"], "low": own["average_low"], "high": own["average_high"]}
+        rows["then"] = _interval(then)
+        label = "Proposed" if record["recommended"] else "Most promising change"
+        lines.append(f"<dt>{label}</dt><dd>{_shown(then, unit)}</dd>")
         verb = "as low as possible" if record["objective"]["sense"] == "minimise" else "as high as possible"
         title += f' <span class="rule">{verb}</span>'
     picture = strip(
         rows, None if limit is None else limit["threshold"], bool(limit and limit["at_least"]), f"{name}: averages"
     )
-    return f'<div class="average"><h3>{title}</h3>{picture}<dl>{"".join(lines)}</dl>{sure}</div>'
+    return f'<div class="average"><h3>{title}</h3>{picture}<dl>{"".join(lines)}</dl>{held}</div>'
 
 
 def _interval(one: dict[str, Any]) -> Interval | None:
@@ -72,15 +80,18 @@ def decisions(record: dict[str, Any]) -> str:
     colours = colours_of(found)
     head = "What to change" if record["recommended"] else "What might be better, but is not proven"
     n = len(found)
+    rest = " All others are in the table of the policy, which --policy saves." if n == MOST_DECISIONS else ""
     intro = (
-        f"The {n} situations that matter most, first the one that matters most. Elsewhere, do as the saved table says."
+        f"The {n} situations that matter most, first the one that matters most.{rest}"
         if record["recommended"] and n > 1
         else "The situations in which the most promising change differs from today. Do not change them yet."
         if not record["recommended"]
         else "One situation matters."
     )
     cards = "".join(_decision(k, one, colours) for k, one in enumerate(found, 1))
-    return f'<section id="change"><h2>{head}</h2><p>{intro}</p>{legend(colours)}<ol class="cards">{cards}</ol></section>'
+    return (
+        f'<section id="change"><h2>{head}</h2><p>{intro}</p>{legend(colours)}<ol class="cards">{cards}</ol></section>'
+    )
 
 
 def _decision(k: int, one: dict[str, Any], colours: dict[str, str]) -> str:
@@ -108,13 +119,13 @@ def prices(record: dict[str, Any]) -> str:
             lines.append(f"<li><b>{safe(one['limit'])}</b> costs nothing: it holds anyway at the best policy.</li>")
             continue
         low = one["low"]
+        unit = record["objective"]["unit"]
         spread = "" if low is None else f" <small>({between(low, one['high'])})</small>"
         lines.append(
-            f"<li>Allowing one {safe(limit['unit'] or 'unit')} {word} of <b>{safe(one['limit'])}</b> would improve {name} "
-            f"by <b>{number(one['amount'])}</b>{spread} {safe(record['objective']['unit'])}.</li>"
+            f"<li>Allowing one {safe(limit['unit'] or 'unit')} {word} of <b>{safe(one['limit'])}</b> would improve "
+            f"{name} by <b>{with_unit(number(one['amount']), unit)}</b>{spread}.</li>"
         )
     return (
         '<section id="worth"><h2>What the limits are worth</h2>'
         f"<p>For small changes of a limit, if its best use is made.</p><ul>{''.join(lines)}</ul></section>"
     )
-

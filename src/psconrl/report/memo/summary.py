@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from psconrl.report.memo.words import between, number, percent, safe, with_unit
+from psconrl.report.memo.words import between, number, percent, safe, sure, with_unit
 
 HEADS = {
     "improve": ("Change what you do", "good"),
@@ -16,31 +16,38 @@ def summary(record: dict[str, Any]) -> str:
     """Return the verdict and its reasons."""
     head, mood = HEADS[record["verdict"]]
     sentences = "".join(f"<p>{one}</p>" for one in _sentences(record))
-    return f'<section class="verdict {mood}"><h2>{head}</h2>{sentences}</section>'
+    return f'<section class="verdict {mood}"><h2>{head}</h2>{sentences}{_careful(record)}</section>'
+
+
+def _careful(record: dict[str, Any]) -> str:
+    """Return a warning if the data contradict the description, on which all probabilities rest."""
+    if record["checks"]["is_good"] and not any(one["disagreement"] for one in record["averages"]):
+        return ""
+    return (
+        '<p class="warning"><b>Careful.</b> The rows contradict the description of the situation. The probabilities on '
+        'this page hold only if it is right; mend it first: <a href="#data">what was found</a>.</p>'
+    )
 
 
 def _sentences(record: dict[str, Any]) -> list[str]:
     confidence = percent(record["confidence"])
     limits = "all limits hold" if len(record["limits"]) != 1 else "the limit holds"
-    if not record["limits"]:
-        held = ""
-    else:
-        held = f"{limits} and "
+    held = f"{limits} and " if record["limits"] else ""
     name = safe(record["objective"]["name"])
     match record["verdict"]:
         case "improve":
             return [
                 f"The changes below make <b>{name}</b> {gained(record)}.",
-                f"With a probability of <b>{percent(record['probability'])}</b>, {held}{name} is no worse than today. "
+                f"With a probability of <b>{sure(record['probability'])}</b>, {held}{name} is no worse than today. "
                 f"You asked for {confidence}.",
             ]
         case "pay":
             broken = [one for one in record["limits"] if one["probability_today"] <= 1.0 - record["confidence"]]
             which = ", ".join(safe(one["name"]) for one in broken) or "a limit"
-            sure = min((one["probability"] for one in record["limits"]), default=1.0)
+            least = min((one["probability"] for one in record["limits"]), default=1.0)
             return [
-                f"What is done today breaks the limit on <b>{which}</b>. The changes below keep every limit, each with a "
-                f"probability of at least <b>{percent(sure)}</b>.",
+                f"What is done today breaks the limit on <b>{which}</b>. The changes below keep every limit, each "
+                f"with a probability of at least <b>{sure(least)}</b>.",
                 f"They make <b>{name}</b> {gained(record)}.",
             ]
         case "keep":
@@ -52,8 +59,8 @@ def _sentences(record: dict[str, Any]) -> list[str]:
     return [
         f"No change is good enough with the probability of {confidence} that you asked for. The open question is "
         f"<b>{safe(about)}</b>.",
-        f"The most promising change would make <b>{name}</b> {gained(record)}, but the probability that {held}{name} is "
-        f"no worse than today is only <b>{percent(record['probability'])}</b>. "
+        f"The most promising change would make <b>{name}</b> {gained(record)}, but the probability that {held}{name} "
+        f"is no worse than today is only <b>{sure(record['probability'])}</b>. "
         '<a href="#next">What to measure next</a> says what would settle it.',
     ]
 

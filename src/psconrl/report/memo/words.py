@@ -6,6 +6,7 @@ from typing import Any
 from psconrl.base.escaping import printable, shortened
 
 MOST_CHARACTERS = 120  # of a label from the user's table
+MOST_ACTIONS = 3  # that are named in one situation
 OPEN = "unknown"
 
 
@@ -29,19 +30,19 @@ def sentence(text: str) -> str:
 
 
 def number(x: float | None) -> str:
-    """Return a number with four significant digits at most.
+    """Return a number with three significant digits at most.
 
     >>> number(12345.678), number(0.123456), number(-2.0), number(None)
-    ('12,346', '0.1235', '−2', 'unknown')
+    ('12,346', '0.123', '−2', 'unknown')
     """
     if x is None:
         return OPEN
     if abs(x) >= 1e12 or 0.0 < abs(x) < 1e-6:
         text = f"{x:.3g}"
     else:
-        text = f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
+        text = f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
         if "e" in text:
-            text = f"{x:.8f}".rstrip("0")
+            text = f"{x:.9f}".rstrip("0")
     return text.replace("-", "\u2212")
 
 
@@ -69,6 +70,15 @@ def percent(p: float | None) -> str:
     return f"{100.0 * p:.1f}".rstrip("0").rstrip(".") + "%"
 
 
+def sure(p: float) -> str:
+    """Return a probability that was counted in draws, which are too few for certainty.
+
+    >>> sure(1.0), sure(0.975), sure(0.0)
+    ('over 99.9%', '97.5%', 'under 0.1%')
+    """
+    return percent(min(max(p, 1e-4), 1.0 - 1e-4))
+
+
 def with_unit(text: str, unit: str) -> str:
     """Return a number with its unit, escaped."""
     return f"{text} {safe(unit)}".rstrip()
@@ -80,14 +90,18 @@ def between(low: float | None, high: float | None) -> str:
 
 
 def choice(actions: list[list[Any]]) -> str:
-    """Return what is done in a state.
+    """Return what is done in a state: the likeliest actions, and the share of the others together.
 
-    >>> choice([["order=2", 0.75], ["order=0", 0.25]])
-    'order=2 (75%) or order=0 (25%)'
+    >>> choice([["order=2", 0.75], ["order=0", 0.25]]), choice([["a", 0.4], ["b", 0.3], ["c", 0.2], ["d", 0.1]])
+    ('order=2 (75%) or order=0 (25%)', 'a (40%), b (30%) or others (30%)')
     """
     if len(actions) == 1:
         return safe(actions[0][0])
-    return " or ".join(f"{safe(action)} ({percent(round(p, 2))})" for action, p in actions)
+    first = actions if len(actions) <= MOST_ACTIONS else actions[: MOST_ACTIONS - 1]
+    parts = [f"{safe(action)} ({percent(round(p, 2))})" for action, p in first]
+    if len(first) < len(actions):
+        parts.append(f"others ({percent(round(sum(p for _, p in actions[len(first) :]), 2))})")
+    return f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
 def counted(n: int, what: str) -> str:
