@@ -98,7 +98,7 @@ def test_what_stands_in_the_table_is_harmless_in_the_page(capsys, tmp_path):
         "</style>": rows["late"],
     }
     memo, policy = tmp_path / "memo.html", tmp_path / "policy.csv"
-    columns = ("--state", evil, "--action", "shift", "--costs", f"{formula},</style>", "--limit", "</style> <= 0.25")
+    columns = ("--state", evil, "--action", "shift", "--costs", f"{formula},</style>", "--limit", "'</style>' <= 0.25")
     code, _, err = run(capsys, written(tmp_path / "log.csv", rows), *columns, "-o", memo, "--policy", policy)
     assert (code, err) == (0, "")
     text = memo.read_text()

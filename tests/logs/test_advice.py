@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 import psconrl
 from log_samples import shop, shop_rows
 from psconrl import Log, LogError, PSConRL
-from psconrl.data.advice.decisions import differences
+from psconrl.data.advice.decisions import changes_by_state
 from psconrl.data.advice.described import posterior_of
 from psconrl.data.advice.improvement import Verdict
 from psconrl.data.advice.worth import price_interval, prices_on_means
@@ -107,7 +107,7 @@ def test_changes_of_states_add_up_to_the_whole_change():
     posterior = posterior_of(log, None)
     mean = mean_model(posterior, posterior.draw(20, np.random.default_rng(0)))
     policy = np.random.default_rng(1).dirichlet(np.ones(2), size=4)
-    changes, today, then = differences(mean, policy)
+    changes, today, then = changes_by_state(mean, policy)
     whole = mean.evaluate(policy).costs - mean.evaluate(mean.today).costs
     np.testing.assert_allclose(changes.sum(axis=1), whole, atol=1e-12)
     np.testing.assert_allclose([today.sum(), then.sum()], 1.0)

@@ -72,7 +72,10 @@ def advise_command(
 
 
 def _limit(text: str) -> tuple[str, float]:
-    """Return the name and the number of a limit on a column, whose average is kept at or below the number."""
+    """Return the name and the number of a limit on a column, whose average is kept at or below the number.
+
+    A name with relations in it is put in quotation marks.
+    """
     found = read_limit_text(text, _number)
     if found is None:
         raise ConfigError(f"--limit: must be 'NAME <= VALUE' with a number; got {quoted(text)}")
@@ -80,7 +83,9 @@ def _limit(text: str) -> tuple[str, float]:
         raise ConfigError(
             f"--limit: without a --system, a limit is 'NAME <= VALUE'; got {quoted(text)}. A System has others, too"
         )
-    return found.quantity, found.high
+    name = found.quantity
+    is_quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "'\""
+    return name[1:-1] if is_quoted else name, found.high
 
 
 def _number(text: str) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from psconrl.answers.answer import or_none
 from psconrl.data.advice.advised_policy import AdvisedPolicy
 from psconrl.data.advice.averages import Average
-from psconrl.data.advice.decisions import Decision
+from psconrl.data.advice.decisions import AdvisedDecision
 from psconrl.data.advice.guarantee import Guarantee
 from psconrl.data.advice.improvement import Improvement, Verdict
 from psconrl.data.advice.kept_limits import KeptLimit
@@ -36,7 +36,7 @@ class Advice:
     improvement: Improvement
     policy: AdvisedPolicy
     limits: tuple[KeptLimit, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[AdvisedDecision, ...]
     prices: tuple[LimitPrice, ...]
     measuring: Measuring | None
     guarantee: Guarantee
@@ -141,7 +141,9 @@ class Advice:
 
     def __str__(self) -> str:
         mean, low, high = self.gain
-        gain = f"{self.objective} better by {mean:.4g} ({self.improvement.confidence:.0%}: {low:.4g} to {high:.4g})"
+        better, size = ("better", mean) if mean >= 0.0 else ("worse", -mean)
+        low, high = (low, high) if mean >= 0.0 else (-high, -low)
+        gain = f"{self.objective} {better} by {size:.4g} ({self.improvement.confidence:.0%}: {low:.4g} to {high:.4g})"
         head = {
             Verdict.IMPROVE: f"improve: {gain}",
             Verdict.PAY: f"pay: the limits are broken today, and to keep them makes {gain}",

@@ -8,9 +8,9 @@ from psconrl.base.arrays import Floats
 from psconrl.data.advice.advice import Advice
 from psconrl.data.advice.advised_policy import AdvisedPolicy
 from psconrl.data.advice.averages import AVERAGES_DRAWS, todays_averages
-from psconrl.data.advice.decisions import decisions
+from psconrl.data.advice.decisions import main_decisions
 from psconrl.data.advice.described import need_costs, posterior_of, system_for, units_of
-from psconrl.data.advice.guarantee import guarantee
+from psconrl.data.advice.guarantee import guaranteed_policy
 from psconrl.data.advice.improvement import FEW_VERIFYING_DRAWS, improve
 from psconrl.data.advice.kept_limits import KeptLimit
 from psconrl.data.advice.measuring import Measuring
@@ -26,7 +26,7 @@ from psconrl.model.names import Names
 from psconrl.model.units import Units
 from psconrl.systems.system import System
 
-MEAN_DRAWS = 200  # of the mean model in which decisions are compared
+DRAWS_OF_THE_MEAN = 200  # of the mean model in which decisions are compared
 
 
 def advised(
@@ -44,7 +44,7 @@ def advised(
     found = improve(log, described, confidence=confidence, limits=None if described else limits, seed=seed)
     posterior = posterior_of(own, described)
     models = posterior.draw(
-        PRICE_DRAWS if log.n_states > DENSE_DRAWN_STATES else MEAN_DRAWS, np.random.default_rng(seed)
+        PRICE_DRAWS if log.n_states > DENSE_DRAWN_STATES else DRAWS_OF_THE_MEAN, np.random.default_rng(seed)
     )
     mean = mean_model(posterior, models)
     prices = prices_on_means(mean, thresholds) if thresholds.size else None
@@ -62,10 +62,10 @@ def advised(
             for i, name in enumerate(names)
             if i
         ),
-        decisions(log, mean, goal, prices, names, signs),
+        main_decisions(log, mean, goal, prices, names, signs),
         _prices(names, prices, between, units),
         None if found.needed is None else Measuring.of(log, found.needed, names),
-        guarantee(posterior, thresholds, found.policy, names, signs, 1.0 - confidence),
+        guaranteed_policy(posterior, thresholds, found.policy, names, signs, 1.0 - confidence),
         names[0],
         bool(signs[0] < 0.0),
         units,

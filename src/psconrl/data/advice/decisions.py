@@ -20,14 +20,14 @@ from psconrl.data.posterior.mean_model import MeanModel
 from psconrl.data.rounds.recorded import Recorded
 
 MOST_DECISIONS = 10
-SAME = 0.01  # probability by which two policies may differ in a state without a decision
+SAME_CHOICE = 0.01  # probability by which two policies may differ in a state without a decision
 LEAST_SHOWN = 0.005  # probability of an action that is shown
 
 Choice = tuple[tuple[str, float], ...]  # actions with their probabilities, the likeliest first
 
 
 @dataclass(frozen=True)
-class Decision:
+class AdvisedDecision:
     """A state in which a policy differs from today's.
 
     ``today``, ``proposed``: actions with their probabilities, the likeliest first. ``share_today``, ``share``: of the
@@ -72,7 +72,7 @@ def shown_choice(choice: Choice) -> str:
     return " or ".join(f"{action} ({100 * probability:.0f}%)" for action, probability in choice)
 
 
-def differences(mean: MeanModel, policy: Floats) -> tuple[Floats, Floats, Floats] | None:
+def changes_by_state(mean: MeanModel, policy: Floats) -> tuple[Floats, Floats, Floats] | None:
     """Return what each state changes in every average (m+1, S), and the shares (S,) of rounds today and then.
 
     None if one of the policies cannot be evaluated, or if today's has several closed classes.
@@ -86,15 +86,15 @@ def differences(mean: MeanModel, policy: Floats) -> tuple[Floats, Floats, Floats
     return shares_then * changed.sum(axis=2), shares, shares_then
 
 
-def decisions(
+def main_decisions(
     log: Recorded, mean: MeanModel, policy: Floats, prices: Floats | None, names: tuple[str, ...], signs: Floats
-) -> tuple[Decision, ...]:
+) -> tuple[AdvisedDecision, ...]:
     """Return the decisions that matter most, first the one that matters most.
 
     ``prices`` (m,): shadow prices of the limits, if they are known. ``names``, ``signs``: of the costs of the model.
     """
-    found = differences(mean, policy)
-    apart = np.abs(policy - mean.today).sum(axis=1) > 2.0 * SAME
+    found = changes_by_state(mean, policy)
+    apart = np.abs(policy - mean.today).sum(axis=1) > 2.0 * SAME_CHOICE
     if found is None:
         visits = np.bincount(log.states, minlength=log.n_states) / log.n_rounds
         changes, today, then = np.zeros((0, log.n_states)), visits, visits
@@ -105,7 +105,7 @@ def decisions(
         weight = worth @ np.abs(changes)
     order = [int(s) for s in np.argsort(-weight, kind="stable") if apart[s] and weight[s] > 0.0]
     return tuple(
-        Decision(
+        AdvisedDecision(
             shown_state(log, s),
             _choice(log, mean.today[s]),
             _choice(log, policy[s]),

@@ -12,7 +12,7 @@ from psconrl.data.rounds.recorded import Recorded
 from psconrl.learning.posterior.estimates import Estimates
 from psconrl.systems.system import System
 
-MEAN_DRAWS = 1000
+FIT_DRAWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ def fitted(log: Recorded, system: System, seed: int = 0) -> Fit:
     unknown = system.source.unknown()
     if not unknown:
         return Fit(Estimates(), system, {})
-    drawn = posterior.parameters(MEAN_DRAWS, np.random.default_rng(seed))
+    drawn = posterior.parameters(FIT_DRAWS, np.random.default_rng(seed))
     means = {name: _as_argument(np.mean([own[name] for own in drawn], axis=0)) for name in unknown}
     return Fit(posterior.belief.estimates(posterior.counts), system.with_noise(**means), means)
 

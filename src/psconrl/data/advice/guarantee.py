@@ -48,7 +48,7 @@ class Guarantee:
         return f"guaranteed without a prior with probability {self.probability:.0%}, at a price of {self.price:.4g}"
 
 
-def guarantee(
+def guaranteed_policy(
     posterior: Posterior, thresholds: Floats, recommended: Floats, names: tuple[str, ...], signs: Floats, delta: float
 ) -> Guarantee:
     """Return the robust policy of a log, with its price beside a recommended policy (S, A)."""

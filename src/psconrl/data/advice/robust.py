@@ -1,8 +1,7 @@
 r"""The policy with a guarantee that needs no prior: limits hold in every model of a confidence set.
 
-The set contains the true model with probability :math:`1 - \delta`, whoever chose the actions and whenever the log was
-ended (``posterior.confidence_intervals``; for a system, sets of its noise: ``posterior.noise_bounds``). For any
-function h,
+The set contains the true model with probability :math:`1 - \delta`, however actions were chosen and whenever the log
+was ended (``safe.confidence_intervals``; for a system, sets of its noise: ``safe.noise_bounds``). For any function h,
 
 .. math:: q_i(s,a) = \bar c_i(s,a) + \max_{p \in \mathcal C(s,a)} p \cdot h_i, \qquad
           J_i(\pi) \le \max_s \Big\{ \sum_a \pi(a|s) q_i(s,a) - h_i(s) \Big\}
@@ -36,6 +35,7 @@ from psconrl.planning.drafts import Drafts
 from psconrl.planning.robust.noise_box import NoiseBox
 from psconrl.planning.robust.pessimism import WorstCase, largest_means, worst_average
 
+PROVEN_TOL = 1e-9  # by which a bound may exceed a limit, relative to the largest cost: rounding
 ROBUST_PLANS = 6  # plans, each for the uncertainty of the last
 
 
@@ -180,6 +180,7 @@ def robust_plan(
     q, S = len(models.costs), models.model.n_states
     drafts = Drafts(models.model)
     biases, targets = np.zeros((q, S)), thresholds.copy()
+    ranges = np.abs(models.costs[1:]).max(axis=(1, 2), initial=0.0)
     best: tuple[Floats | None, Floats] = (None, np.full(q, np.inf))
     for _ in range(ROBUST_PLANS):
         try:
@@ -190,7 +191,7 @@ def robust_plan(
         biases = np.array([case.bias - case.bias.min() for case in cases])
         bounds = np.array([case.bound for case in cases])
         over = bounds[1:] - thresholds
-        proven = bool((over <= 0.0).all())
+        proven = bool((over <= PROVEN_TOL * ranges).all())
         nearer = best[0] is None and over.max(initial=-np.inf) < (best[1][1:] - thresholds).max(initial=np.inf)
         if (proven and (best[0] is None or bounds[0] < best[1][0])) or (not proven and nearer):
             best = found.policy if proven else None, bounds

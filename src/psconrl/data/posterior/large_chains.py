@@ -6,8 +6,8 @@ distribution is :math:`x / \sum_s x(s)` with
 .. math:: B^T x_{-r} = P_{r,-r} .
 
 Chains drawn from one posterior are alike, so that the sparse factors of one of them precondition GMRES for all others
-(Saad and Schultz 1986). An answer counts only if it is stationary up to ``RESIDUAL``; any other draw is reported, so
-that the caller may evaluate it by itself.
+(Saad and Schultz 1986). An answer counts only if it is stationary up to ``LARGEST_RESIDUAL``; any other draw is
+reported, so that the caller may evaluate it by itself.
 """
 
 from typing import Any
@@ -19,9 +19,9 @@ from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from psconrl.base.arrays import Bools, Floats, Ints
 
-RESIDUAL = 1e-11  # of a stationary distribution, in the sum of absolute differences
+LARGEST_RESIDUAL = 1e-11  # of a stationary distribution, in the sum of absolute differences
 ITERATIONS = 40  # of GMRES; a chain that needs more is factorised by itself
-LEAST_SHARE = 1e-12  # of the reference state
+LEAST_OF_REFERENCE = 1e-12  # of the reference state
 
 
 class LikeChains:
@@ -69,15 +69,17 @@ class LikeChains:
             return None
         found = np.insert(x, r, 1.0)
         total = float(found.sum())
-        if not np.isfinite(total) or not LEAST_SHARE * total < 1.0:
+        if not np.isfinite(total) or not LEAST_OF_REFERENCE * total < 1.0:
             return None
         found = np.maximum(found / total, 0.0)
-        return found if np.abs(into @ found - found).sum() <= RESIDUAL else None
+        return found if np.abs(into @ found - found).sum() <= LARGEST_RESIDUAL else None
 
     def _solved(self, matrix: csc_array, start: Floats) -> Floats:
         if self._factors is not None:
             inverse = LinearOperator(matrix.shape, matvec=self._factors.solve)
-            near = 0.1 * RESIDUAL * (1.0 + float(self._guess.sum())) / np.sqrt(start.size)  # in the Euclidean norm
+            near = (
+                0.1 * LARGEST_RESIDUAL * (1.0 + float(self._guess.sum())) / np.sqrt(start.size)
+            )  # in the Euclidean norm
             x, failed = gmres(matrix, start, self._guess, rtol=0.0, atol=near, restart=ITERATIONS, maxiter=4, M=inverse)
             if not failed:
                 return np.asarray(x)

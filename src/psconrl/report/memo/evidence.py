@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from psconrl.report.memo.words import counted, number, percent, safe, sentence, with_unit
+from psconrl.report.memo.words import counted, percent, safe, sentence, short_number, with_unit
 
 MOST_FINDINGS = 8
 
 
-def measuring(record: dict[str, Any]) -> str:
+def measuring_section(record: dict[str, Any]) -> str:
     """Return what to measure next."""
     need, gaps = record["measuring"], record["checks"]["coverage"]["gaps"]
     parts = []
@@ -16,12 +16,12 @@ def measuring(record: dict[str, Any]) -> str:
         if need["value"] is not None and need["value"] > 0.0:
             unit = record["objective"]["unit"] or "a round"
             parts.append(
-                f"<p>What this tells is worth {with_unit(number(need['value']), unit)} on average; all knowledge "
-                f"would be worth {with_unit(number(need['perfect']), unit)}.</p>"
+                f"<p>What this tells is worth {with_unit(short_number(need['value']), unit)} on average; all knowledge "
+                f"would be worth {with_unit(short_number(need['perfect']), unit)}.</p>"
             )
         rows = "".join(
             f"<tr><td>{safe(one['what'])}</td><td>{percent(round(one['share'], 2))}</td>"
-            f"<td>{'' if one['rows'] is None else number(one['rows'])}</td></tr>"
+            f"<td>{'' if one['rows'] is None else short_number(one['rows'])}</td></tr>"
             for one in need["matters"]
         )
         if rows:
@@ -41,7 +41,7 @@ def measuring(record: dict[str, Any]) -> str:
     return f'<section id="next"><h2>What to measure next</h2>{"".join(parts)}</section>'
 
 
-def guarantee(record: dict[str, Any]) -> str:
+def guarantee_section(record: dict[str, Any]) -> str:
     """Return the policy with a guarantee that needs no prior."""
     own = record["guarantee"]
     if not own["found"]:
@@ -53,7 +53,7 @@ def guarantee(record: dict[str, Any]) -> str:
         price = own["price"]
         objective = record["objective"]
         worse = "higher" if objective["sense"] == "minimise" else "lower"
-        size = with_unit(number(price), objective["unit"] or "a round")
+        size = with_unit(short_number(price), objective["unit"] or "a round")
         is_free = price is not None and price <= 0.0
         tail = "costs nothing" if is_free else f"makes {safe(objective['name'])} {worse} by <b>{size}</b>"
         beside = "the proposal" if record["recommended"] else "what is done today"
@@ -66,7 +66,7 @@ def guarantee(record: dict[str, Any]) -> str:
     return f'<section id="strict"><h2>The cautious alternative</h2>{body}</section>'
 
 
-def data(record: dict[str, Any]) -> str:
+def data_section(record: dict[str, Any]) -> str:
     """Return what was read, its faults, and the checks."""
     own, checks = record["data"], record["checks"]
     size = [counted(own["rounds"], "round"), counted(own["states"], "situation"), counted(own["actions"], "action")]

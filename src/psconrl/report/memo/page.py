@@ -12,19 +12,27 @@ from psconrl._version import __version__
 from psconrl.base.files import write_atomically
 from psconrl.data.advice.advice import Advice
 from psconrl.errors import ConfigError
-from psconrl.report.memo.evidence import data, guarantee, measuring
-from psconrl.report.memo.sections import averages, decisions, prices
-from psconrl.report.memo.summary import summary
+from psconrl.report.memo.evidence import data_section, guarantee_section, measuring_section
+from psconrl.report.memo.sections import averages_section, decisions_section, prices_section
+from psconrl.report.memo.summary import summary_section
 from psconrl.report.memo.words import percent, safe
+
+PARTS = (
+    summary_section,
+    decisions_section,
+    averages_section,
+    prices_section,
+    measuring_section,
+    guarantee_section,
+    data_section,
+)
 
 
 def render_memo(record: dict[str, Any], title: str = "What the log supports") -> str:
     """Return the page of the record of advice as text."""
     style = resources.files("psconrl.report.memo").joinpath("assets", "memo.css").read_text(encoding="utf-8")
     name = safe(title)
-    sections = "".join(
-        part(record) for part in (summary, decisions, averages, prices, measuring, guarantee, data, _reading)
-    )
+    sections = "".join(part(record) for part in (*PARTS, _reading))
     page = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

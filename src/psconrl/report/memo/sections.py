@@ -4,10 +4,20 @@ from typing import Any
 
 from psconrl.data.advice.decisions import MOST_DECISIONS
 from psconrl.report.memo.pictures import Interval, bars, colours_of, legend, meter, strip
-from psconrl.report.memo.words import between, choice, number, percent, safe, sentence, signed, sure, with_unit
+from psconrl.report.memo.words import (
+    between,
+    choice,
+    percent,
+    safe,
+    sentence,
+    short_number,
+    signed_number,
+    sure,
+    with_unit,
+)
 
 
-def averages(record: dict[str, Any]) -> str:
+def averages_section(record: dict[str, Any]) -> str:
     """Return today's averages and those of the proposal, with limits."""
     limits = {one["name"]: one for one in record["limits"]}
     rows = [_average(one, limits.get(one["name"]), record) for one in record["averages"]]
@@ -37,7 +47,9 @@ def _average(one: dict[str, Any], limit: dict[str, Any] | None, record: dict[str
     title, held = name, ""
     if limit is not None:
         side = "at least" if limit["at_least"] else "at most"
-        title += f' <span class="rule">limit: {side} {with_unit(number(limit["threshold"]), unit)}</span>'
+        title += f' <span class="rule">limit: {side} {with_unit(short_number(limit["threshold"]), unit)}</span>'
+        if limit["threshold"] == 0.0 and " over " in one["name"]:  # a ratio, as a linear limit
+            title += " <small>(what is beyond the share allowed; below 0, something is left)</small>"
         then = {"mean": limit["average"], "low": limit["low"], "high": limit["high"]}
         rows["then"] = _interval(then)
         label = "Proposed" if record["recommended"] else "Most promising change"
@@ -69,10 +81,10 @@ def _interval(one: dict[str, Any]) -> Interval | None:
 
 
 def _shown(one: dict[str, Any], unit: str) -> str:
-    return f"{with_unit(number(one['mean']), unit)} <small>({between(one['low'], one['high'])})</small>"
+    return f"{with_unit(short_number(one['mean']), unit)} <small>({between(one['low'], one['high'])})</small>"
 
 
-def decisions(record: dict[str, Any]) -> str:
+def decisions_section(record: dict[str, Any]) -> str:
     """Return the decisions that matter most, in words and as a picture."""
     found = record["decisions"]
     if not found or record["verdict"] == "keep":
@@ -95,7 +107,9 @@ def decisions(record: dict[str, Any]) -> str:
 
 
 def _decision(k: int, one: dict[str, Any], colours: dict[str, str]) -> str:
-    changes = "".join(f"<li>{safe(name)} <b>{signed(change)}</b></li>" for name, change in one["changes"].items())
+    changes = "".join(
+        f"<li>{safe(name)} <b>{signed_number(change)}</b></li>" for name, change in one["changes"].items()
+    )
     share = f"{percent(round(one['share_today'], 3))} of rounds today, {percent(round(one['share'], 3))} then"
     effect = f'<ul class="changes"><li class="what">effect on averages</li>{changes}</ul>' if changes else ""
     return (
@@ -105,7 +119,7 @@ def _decision(k: int, one: dict[str, Any], colours: dict[str, str]) -> str:
     )
 
 
-def prices(record: dict[str, Any]) -> str:
+def prices_section(record: dict[str, Any]) -> str:
     """Return what one unit of each limit is worth."""
     if not record["prices"]:
         return ""
@@ -123,7 +137,7 @@ def prices(record: dict[str, Any]) -> str:
         spread = "" if low is None else f" <small>({between(low, one['high'])})</small>"
         lines.append(
             f"<li>Allowing one {safe(limit['unit'] or 'unit')} {word} of <b>{safe(one['limit'])}</b> would improve "
-            f"{name} by <b>{with_unit(number(one['amount']), unit)}</b>{spread}.</li>"
+            f"{name} by <b>{with_unit(short_number(one['amount']), unit)}</b>{spread}.</li>"
         )
     return (
         '<section id="worth"><h2>What the limits are worth</h2>'

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from psconrl.report.memo.words import between, number, percent, safe, sure, with_unit
+from psconrl.report.memo.words import between, percent, safe, short_number, sure, with_unit
 
 HEADS = {
     "improve": ("Change what you do", "good"),
@@ -12,7 +12,7 @@ HEADS = {
 }
 
 
-def summary(record: dict[str, Any]) -> str:
+def summary_section(record: dict[str, Any]) -> str:
     """Return the verdict and its reasons."""
     head, mood = HEADS[record["verdict"]]
     sentences = "".join(f"<p>{one}</p>" for one in _sentences(record))
@@ -73,6 +73,6 @@ def gained(record: dict[str, Any]) -> str:
     falls = (objective["sense"] == "minimise") == is_better
     if not is_better and mean is not None:
         mean, low, high = -mean, None if high is None else -high, None if low is None else -low
-    size = with_unit(number(mean), objective["unit"] or "a round")
+    size = with_unit(short_number(mean), objective["unit"] or "a round")
     interval = f"{percent(record['confidence'])} interval: {between(low, high)}"
     return f"<b>{'lower' if falls else 'higher'} by {size}</b> on average ({interval})"

@@ -5,7 +5,7 @@ from typing import Any
 
 from psconrl.base.escaping import printable, shortened
 
-MOST_CHARACTERS = 120  # of a label from the user's table
+MOST_OF_LABEL = 120  # of a label from the user's table
 MOST_ACTIONS = 3  # that are named in one situation
 OPEN = "unknown"
 
@@ -16,7 +16,7 @@ def safe(text: Any) -> str:
     >>> safe("<script>alert(1)</script>")
     '&lt;script&gt;alert(1)&lt;/script&gt;'
     """
-    return html.escape(shortened(printable(" ".join(str(text).split())), MOST_CHARACTERS))
+    return html.escape(shortened(printable(" ".join(str(text).split())), MOST_OF_LABEL))
 
 
 def sentence(text: str) -> str:
@@ -29,10 +29,10 @@ def sentence(text: str) -> str:
     return html.escape(line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?")) else "."))
 
 
-def number(x: float | None) -> str:
+def short_number(x: float | None) -> str:
     """Return a number with three significant digits at most.
 
-    >>> number(12345.678), number(0.123456), number(-2.0), number(None)
+    >>> short_number(12345.678), short_number(0.123456), short_number(-2.0), short_number(None)
     ('12,346', '0.123', '−2', 'unknown')
     """
     if x is None:
@@ -46,13 +46,13 @@ def number(x: float | None) -> str:
     return text.replace("-", "\u2212")
 
 
-def signed(x: float) -> str:
+def signed_number(x: float) -> str:
     """Return a change with its sign.
 
-    >>> signed(0.5), signed(-0.5), signed(0.0)
+    >>> signed_number(0.5), signed_number(-0.5), signed_number(0.0)
     ('+0.5', '−0.5', '0')
     """
-    return f"+{number(x)}" if x > 0.0 else number(x)
+    return f"+{short_number(x)}" if x > 0.0 else short_number(x)
 
 
 def percent(p: float | None) -> str:
@@ -86,7 +86,7 @@ def with_unit(text: str, unit: str) -> str:
 
 def between(low: float | None, high: float | None) -> str:
     """Return an interval in words."""
-    return f"{number(low)} to {number(high)}"
+    return f"{short_number(low)} to {short_number(high)}"
 
 
 def choice(actions: list[list[Any]]) -> str:
