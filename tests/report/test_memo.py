@@ -69,7 +69,8 @@ def test_gains_are_said_in_the_direction_of_the_objective():
 def test_doubts_stand_in_the_first_section():
     checks = record()["checks"] | {"is_good": False}
     first = render_memo(record(checks=checks)).split("</section>")[0]
-    assert "The rows contradict the description" in first
+    assert "First mend the description" in first
+    assert "the answer would be: <b>Change what you do</b>" in first
     assert "Careful" not in render_memo(record())
 
 

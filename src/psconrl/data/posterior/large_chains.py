@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from psconrl.base.arrays import Bools, Floats, Ints
 
-LARGEST_RESIDUAL = 1e-11  # of a stationary distribution, in the sum of absolute differences
+LARGEST_RESIDUAL = 1e-10  # of a stationary distribution, in the sum of absolute differences
 ITERATIONS = 40  # of GMRES; a chain that needs more is factorised by itself
 LEAST_OF_REFERENCE = 1e-12  # of the reference state
 
@@ -52,7 +52,8 @@ class LikeChains:
                 self._reference, self._factors = int(states[closed[0]]), None
         if not np.array_equal(states, self._states):
             self._states, self._factors = states, None
-        own = self._inside(csr_array(P[states][:, states]), int(np.searchsorted(states, self._reference)))
+        part = P if states.size == S else csr_array(P[states][:, states])
+        own = self._inside(part, int(np.searchsorted(states, self._reference)))
         if own is None:
             return None
         found = np.zeros(S)
@@ -61,13 +62,18 @@ class LikeChains:
 
     def _inside(self, P: csr_array, r: int) -> Floats | None:
         """Return the stationary distribution of a chain in which all states lead to r."""
-        into, others = csr_array(P.T), np.flatnonzero(np.arange(P.shape[0]) != r)
-        matrix = csc_array(eye_array(others.size) - into[others][:, others])
+        S, into = P.shape[0], csc_array(P.T)
+        columns = np.repeat(np.arange(S), np.diff(into.indptr))
+        kept = np.where((into.indices == r) | (columns == r), 0.0, into.data)
+        matrix = csc_array(eye_array(S) - csc_array((kept, into.indices, into.indptr), shape=(S, S)))
+        begin, end = P.indptr[r : r + 2]
+        right = np.zeros(S)
+        np.add.at(right, P.indices[begin:end], P.data[begin:end])
+        right[r] = 1.0
         try:
-            x = self._solved(matrix, np.asarray(P[[r]].toarray())[0, others]) if others.size else np.zeros(0)
+            found = self._solved(matrix, right)
         except RuntimeError:  # the chain falls apart in floating point
             return None
-        found = np.insert(x, r, 1.0)
         total = float(found.sum())
         if not np.isfinite(total) or not LEAST_OF_REFERENCE * total < 1.0:
             return None
@@ -77,9 +83,8 @@ class LikeChains:
     def _solved(self, matrix: csc_array, start: Floats) -> Floats:
         if self._factors is not None:
             inverse = LinearOperator(matrix.shape, matvec=self._factors.solve)
-            near = (
-                0.1 * LARGEST_RESIDUAL * (1.0 + float(self._guess.sum())) / np.sqrt(start.size)
-            )  # in the Euclidean norm
+            size = 1.0 + float(self._guess.sum())
+            near = 0.1 * LARGEST_RESIDUAL * size / np.sqrt(start.size)  # in the Euclidean norm
             x, failed = gmres(matrix, start, self._guess, rtol=0.0, atol=near, restart=ITERATIONS, maxiter=4, M=inverse)
             if not failed:
                 return np.asarray(x)

@@ -15,18 +15,21 @@ HEADS = {
 def summary_section(record: dict[str, Any]) -> str:
     """Return the verdict and its reasons."""
     head, mood = HEADS[record["verdict"]]
-    sentences = "".join(f"<p>{one}</p>" for one in _sentences(record))
-    return f'<section class="verdict {mood}"><h2>{head}</h2>{sentences}{_careful(record)}</section>'
+    sentences = [f"<p>{one}</p>" for one in _sentences(record)]
+    if in_doubt(record):
+        sentences = [
+            '<p class="warning"><b>Careful.</b> The rows contradict the description of the situation: '
+            '<a href="#data">what was found</a>. All that follows holds only if the description is right.</p>',
+            f"<p>If it were right, the answer would be: <b>{head}</b>.</p>",
+            *sentences,
+        ]
+        head, mood = "First mend the description", "pay"
+    return f'<section class="verdict {mood}"><h2>{head}</h2>{"".join(sentences)}</section>'
 
 
-def _careful(record: dict[str, Any]) -> str:
-    """Return a warning if the data contradict the description, on which all probabilities rest."""
-    if record["checks"]["is_good"] and not any(one["disagreement"] for one in record["averages"]):
-        return ""
-    return (
-        '<p class="warning"><b>Careful.</b> The rows contradict the description of the situation. The probabilities on '
-        'this page hold only if it is right; mend it first: <a href="#data">what was found</a>.</p>'
-    )
+def in_doubt(record: dict[str, Any]) -> bool:
+    """Whether the rows contradict the description, on which all probabilities rest."""
+    return not record["checks"]["is_good"] or any(one["disagreement"] for one in record["averages"])
 
 
 def _sentences(record: dict[str, Any]) -> list[str]:
