@@ -218,3 +218,14 @@ def test_censored_sales_teach_an_agent_what_a_model_of_all_demand_would():
     model = shop().model_for_learning()
     plain = PSConRL(model.n_states, model.n_actions, model.thresholds, costs=model.costs, seed=1).learn_from(log)
     np.testing.assert_array_equal(plain.counts.pairs, log.counts().pairs)
+
+
+def test_where_nothing_is_unknown_the_guarantee_is_the_optimum():
+    """The confidence set is one model: bounds are its averages, and the robust policy is its plan."""
+    known = shop().with_noise(demand=1.7)
+    advice = Log(shop_rows(300), system=known).improve()
+    best = psconrl.plan(known)
+    assert advice.guarantee.policy is not None
+    assert advice.guarantee.bounds["lost"] == pytest.approx(0.3, abs=1e-6)
+    assert advice.guarantee.bounds["holding + 2 * buy"] == pytest.approx(best.value, rel=1e-3)
+    assert advice.prices[0].amount == pytest.approx(best.prices["lost"].amount, rel=1e-6)

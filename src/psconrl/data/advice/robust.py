@@ -57,6 +57,11 @@ class ConfidenceSet(NamedTuple):
         paid = None if self.paid[0] is None else -self.paid[0]
         return -worst_average(policy, -self.lowest, self.distributions, paid=paid).bound
 
+    def largest(self, i: int) -> float:
+        """Return a bound on the size of a cost in a round."""
+        paid = self.paid[i]
+        return float(np.abs(self.costs[i]).max() + (0.0 if paid is None else np.abs(paid).max()))
+
     def feared(self, biases: Floats) -> Floats:
         """Return the costs (m+1, S, A) with what uncertainty may add, for functions h (m+1, S)."""
         _, S, A = self.costs.shape
@@ -180,7 +185,7 @@ def robust_plan(
     q, S = len(models.costs), models.model.n_states
     drafts = Drafts(models.model)
     biases, targets = np.zeros((q, S)), thresholds.copy()
-    ranges = np.abs(models.costs[1:]).max(axis=(1, 2), initial=0.0)
+    ranges = np.array([models.largest(i) for i in range(1, q)])
     best: tuple[Floats | None, Floats] = (None, np.full(q, np.inf))
     for _ in range(ROBUST_PLANS):
         try:
