@@ -39,6 +39,7 @@ SECTIONS = {
     },
     "Log": {
         "log": ("psconrl.cli.log", "Check a table of past rounds: is the state good enough, what was never tried."),
+        "advise": ("psconrl.cli.advise", "Say what to do instead of what a table shows, how sure it is; write a memo."),
     },
     "Compare": {
         "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),

@@ -10,6 +10,11 @@ import numpy as np
 
 from psconrl.answers.asking import linear
 from psconrl.base.escaping import quoted
+from psconrl.data.advice.advice import Advice
+from psconrl.data.advice.advising import advised, as_share, draws_of_averages
+from psconrl.data.advice.averages import Average, todays_averages
+from psconrl.data.advice.described import need_costs, posterior_of, system_for
+from psconrl.data.advice.fit import Fit, fitted
 from psconrl.data.checks.report import LogReport, checked_log
 from psconrl.data.rounds.building import Columns, LogRounds, make_rounds, number_rows, recorded_costs
 from psconrl.data.rounds.faults import Faults
@@ -111,6 +116,8 @@ class Log(Recorded):
             "n_actions": len(numbered.action_labels),
             "state_labels": numbered.state_labels,
             "action_labels": numbered.action_labels,
+            "state_columns": request.state,
+            "action_columns": request.action,
             "lines": lines[rounds.rows],
             "times": seconds,
             "local_times": local if times is not None and times.on_calendar else None,
@@ -137,6 +144,59 @@ class Log(Recorded):
           coverage: the action is always 0: the log tells nothing about other actions
         """
         return checked_log(self, limits)
+
+    def averages(self, system: System | None = None, level: float = 0.95) -> tuple[Average, ...]:
+        """Return the long-run averages of the policy that wrote the log, by cost, with intervals.
+
+        Each has a credible interval under the posterior and, beside it, the mean of the log with an interval from
+        batches of rounds; ``disagreement`` says if both contradict each other. ``system``: by default the one that the
+        log was read with. ``level``: probability of an interval.
+
+        >>> log = Log({"on": [0, 1] * 50, "do": [0] * 100, "heat": [0, 2] * 50}, state="on", action="do", costs="heat")
+        >>> for average in log.averages():
+        ...     print(average.name, round(average.mean, 2), average.low < 1.0 < average.high)
+        heat 1.0 True
+        """
+        as_share(level, "level")
+        need_costs(self)
+        return todays_averages(self, posterior_of(self, system_for(self, system)), level, draws_of_averages(self))
+
+    def fit(self, system: System | None = None) -> Fit:
+        """Return the posterior of the unknown parameters of a system: means, intervals, and the system to plan.
+
+        ``system``: by default the one that the log was read with. It is a method of the log, since what is known of the
+        noise is what the log recorded of it: a demand that exceeded the stock counts as at least the stock.
+
+        >>> from psconrl.systems import Bernoulli, Beta
+        >>> lamp = System(state={"on": 2}, action={"wait": 1}, noise={"switch": Bernoulli(Beta())},
+        ...     step={"on": "switch"}, costs={"heat": "on"}, minimise="heat")
+        >>> found = Log({"on": [0, 1, 1, 0, 1], "wait": [0] * 5}, system=lamp).fit()
+        >>> print(found)
+        switch: 0.6667 (90%: 0.3426 to 0.9236; 4 observations)
+        >>> found.system.source.unknown()
+        {}
+        """
+        chosen = system_for(self, system)
+        if chosen is None:
+            raise LogError("fit needs a system; read the log with Log(table, system=...)")
+        return fitted(self, chosen)
+
+    def improve(
+        self, system: System | None = None, confidence: float = 0.95, limits: Mapping[str, float] | None = None
+    ) -> Advice:
+        """Return what to do instead, and how sure it is that limits hold and that it is no worse than today's policy.
+
+        A policy is recommended only if both hold with probability ``confidence``. ``system``: by default the one that
+        the log was read with; without one, every state is learned by itself. ``limits``: numbers of limits by name, as
+        they are in the table; by default those of the system.
+
+        >>> rng = np.random.default_rng(0)
+        >>> pump = rng.integers(2, size=500)
+        >>> log = Log({"tank": [0] * 500, "pump": pump, "power": 2 - pump}, state="tank", action="pump", costs="power")
+        >>> print(log.improve().decisions[0].proposed)
+        (('pump=1', 1.0),)
+        """
+        return advised(self, system, confidence, limits)
 
 
 def _linear(system: System) -> System:

@@ -45,7 +45,7 @@ from psconrl.data.rounds.recorded import Recorded
 BATCHES = 20
 AVERAGES_DRAWS = 2000
 FALSE_ALARM = 0.01  # probability that any of the averages of a log is said to disagree, if all is well
-ROUNDING = 1e-10  # of what a deterministic model leaves unexplained, relative to costs and biases
+ROUNDING_OF_MEANS = 1e-10  # of what a deterministic model leaves unexplained, relative to costs and biases
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Unexplained:
         known = ~np.isnan(values)
         ends = (h[log.states] - h[log.next_states])[known]
         steps = values[known] - ends - average
-        steps[np.abs(steps) <= ROUNDING * (np.abs(values[known]).max(initial=0.0) + np.ptp(h))] = 0.0
+        steps[np.abs(steps) <= ROUNDING_OF_MEANS * (np.abs(values[known]).max(initial=0.0) + np.ptp(h))] = 0.0
         error = float(np.sqrt(((steps - steps.mean()) ** 2).sum()) / steps.size)
         return cls(BatchMeans.of(steps), error, float(ends.mean()) * float(log.signs[i]))
 
@@ -145,7 +145,7 @@ def todays_averages(
             left = Unexplained.of(log, i, float(own_mean.costs[i]), own_mean.biases[i])
             odd, ends = _disagreement(own, batch, left, FALSE_ALARM / tests), left.ends
         rounds = 0
-        if batch is not None and batch.error == 0.0 and high - low <= ROUNDING * abs(high):
+        if batch is not None and batch.error == 0.0 and high - low <= ROUNDING_OF_MEANS * abs(high):
             rounds = int((~np.isnan(log.costs[:, i])).sum()) if log.costs is not None else 0
         found.append(Average(name, float(own.mean()), float(low), float(high), level, batch, odd, ends, rounds))
     return tuple(found)

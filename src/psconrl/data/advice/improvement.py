@@ -32,7 +32,14 @@ from psconrl.data.advice.proposals import Planner, Proposal, proposals
 from psconrl.data.posterior.limits import limited, system_with
 from psconrl.data.posterior.mean_model import MeanModel, mean_model
 from psconrl.data.posterior.noise_posterior import NoisePosterior
-from psconrl.data.posterior.row_posterior import Models, Posterior, RowPosterior, halves, neighbours
+from psconrl.data.posterior.row_posterior import (
+    DENSE_DRAWN_STATES,
+    Models,
+    Posterior,
+    RowPosterior,
+    halves,
+    neighbours,
+)
 from psconrl.data.rounds.recorded import Recorded
 from psconrl.errors import SolverError
 from psconrl.learning.posterior.transition_beliefs import Dirichlet
@@ -41,6 +48,7 @@ from psconrl.planning.drafts import Drafts
 from psconrl.systems.system import System
 
 CHOOSING_DRAWS, VERIFYING_DRAWS = 400, 2000
+FEW_CHOOSING_DRAWS, FEW_VERIFYING_DRAWS = 150, 500  # where chains are large, and a draw takes long
 POTENTIAL_DRAWS = 40  # models that are planned to learn what could be gained at most
 WORTHWHILE_GAIN = 0.01  # share of the range of the objective below which a gain is none
 
@@ -127,7 +135,8 @@ def improve(
         system = system_with(system, limits)
         thresholds = np.asarray(system.thresholds)
     own, others = posteriors(log, system, costs, today)
-    drawn = tuple(posterior.draw(CHOOSING_DRAWS, rng) for posterior in own)
+    large = log.n_states > DENSE_DRAWN_STATES
+    drawn = tuple(posterior.draw(FEW_CHOOSING_DRAWS if large else CHOOSING_DRAWS, rng) for posterior in own)
     mean = mean_model(own[0], drawn[0])
     planner = Planner(mean)
     now = tuple(models.today() for models in drawn)
@@ -136,7 +145,7 @@ def improve(
         (proposal, _in_draws(proposal, own, now, thresholds))
         for proposal in proposals(planner, drawn, thresholds, alpha)
     ]
-    verification = Verification(others, thresholds, draws, rng)
+    verification = Verification(others, thresholds, min(draws, FEW_VERIFYING_DRAWS) if large else draws, rng)
     steps = _steps(found, lambda one: one.safety)
     improving = _last_verified(steps, verification, lambda one: one.both >= confidence)
     if improving is not None and min(one.gain(confidence)[0] for one in improving[1]) > 0.0:

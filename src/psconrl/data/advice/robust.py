@@ -1,8 +1,7 @@
 r"""The policy with a guarantee that needs no prior: limits hold in every model of a confidence set.
 
-The set contains the true model with probability :math:`1 - \delta`, whoever chose the actions and whenever the log was
-ended (``posterior.confidence_intervals``; for a system, sets of its noise: ``posterior.noise_bounds``). For any
-function h,
+The set contains the true model with probability :math:`1 - \delta`, however actions were chosen and whenever the log
+was ended (``safe.confidence_intervals``; for a system, sets of its noise: ``safe.noise_bounds``). For any function h,
 
 .. math:: q_i(s,a) = \bar c_i(s,a) + \max_{p \in \mathcal C(s,a)} p \cdot h_i, \qquad
           J_i(\pi) \le \max_s \Big\{ \sum_a \pi(a|s) q_i(s,a) - h_i(s) \Big\}
@@ -36,6 +35,7 @@ from psconrl.planning.drafts import Drafts
 from psconrl.planning.robust.noise_box import NoiseBox
 from psconrl.planning.robust.pessimism import WorstCase, largest_means, worst_average
 
+PROVEN_TOL = 1e-9  # by which a bound may exceed a limit, relative to the largest cost: rounding
 ROBUST_PLANS = 6  # plans, each for the uncertainty of the last
 
 
@@ -56,6 +56,11 @@ class ConfidenceSet(NamedTuple):
         """Bound the objective of a policy (S, A) from below."""
         paid = None if self.paid[0] is None else -self.paid[0]
         return -worst_average(policy, -self.lowest, self.distributions, paid=paid).bound
+
+    def largest(self, i: int) -> float:
+        """Return a bound on the size of a cost in a round."""
+        paid = self.paid[i]
+        return float(np.abs(self.costs[i]).max() + (0.0 if paid is None else np.abs(paid).max()))
 
     def feared(self, biases: Floats) -> Floats:
         """Return the costs (m+1, S, A) with what uncertainty may add, for functions h (m+1, S)."""
@@ -162,7 +167,7 @@ def set_of_noise(posterior: NoisePosterior, delta: float = 0.05) -> ConfidenceSe
     S, A = structure.n_states, structure.n_actions
     thresholds = np.asarray(posterior.system.thresholds)
     occasion = Occasion(0, thresholds, posterior.behaviour.mean(), None)
-    view, _ = NoiseKnowledge(structure).view(posterior.counts, delta, occasion)
+    view, _ = NoiseKnowledge(structure, posterior.belief.vocabulary).view(posterior.counts, delta, occasion)
     fixed = structure.fixed_costs.reshape(-1, S, A)
     paid = structure.paid(0)
     possible = structure.randomness.possible()[structure.contexts]
@@ -180,6 +185,7 @@ def robust_plan(
     q, S = len(models.costs), models.model.n_states
     drafts = Drafts(models.model)
     biases, targets = np.zeros((q, S)), thresholds.copy()
+    ranges = np.array([models.largest(i) for i in range(1, q)])
     best: tuple[Floats | None, Floats] = (None, np.full(q, np.inf))
     for _ in range(ROBUST_PLANS):
         try:
@@ -190,7 +196,7 @@ def robust_plan(
         biases = np.array([case.bias - case.bias.min() for case in cases])
         bounds = np.array([case.bound for case in cases])
         over = bounds[1:] - thresholds
-        proven = bool((over <= 0.0).all())
+        proven = bool((over <= PROVEN_TOL * ranges).all())
         nearer = best[0] is None and over.max(initial=-np.inf) < (best[1][1:] - thresholds).max(initial=np.inf)
         if (proven and (best[0] is None or bounds[0] < best[1][0])) or (not proven and nearer):
             best = found.policy if proven else None, bounds

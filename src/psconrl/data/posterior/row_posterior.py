@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from psconrl.base.arrays import Bools, Floats, Places
 from psconrl.data.posterior.behaviour import Behaviour
+from psconrl.data.posterior.large_chains import large_averages
 from psconrl.data.posterior.round_costs import RoundCosts
 from psconrl.data.rounds.recorded import Recorded
 from psconrl.kernels.chains.drawn_averages import drawn_averages
@@ -29,7 +30,7 @@ from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.sampled_rows import LOG_FLOOR, NEGLECTED, Prior
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 
-DENSE_DRAWN_STATES = 256  # chains of draws are eliminated as dense ones
+DENSE_DRAWN_STATES = 256  # chains of draws with more states are solved as sparse ones
 ROWS_BURN_IN = 20  # draws of masses that are dropped
 SURPRISE = 0.1  # share of the mass of ``neighbours`` that is spread over all states
 BLOCK_ENTRIES = 20_000_000  # of the models that are drawn together
@@ -54,7 +55,10 @@ class Models(NamedTuple):
     def averages(self, policy: Floats) -> Floats:
         """Return the long-run averages (n, m+1) of a policy (S, A), or of one for every model, (n, S, A)."""
         policies = np.ascontiguousarray(policy if policy.ndim == 3 else policy[None])
-        found, done = drawn_averages(self.indptr, self.indices, self.data, self.costs, policies, self.reference)
+        if policies.shape[1] > DENSE_DRAWN_STATES:
+            found, done = large_averages(self, policies)
+        else:
+            found, done = drawn_averages(self.indptr, self.indices, self.data, self.costs, policies, self.reference)
         for k in np.flatnonzero(~done):
             S, A = policies.shape[1:]
             costs = self.costs[k if len(self.costs) > 1 else 0].reshape(-1, S, A)

@@ -26,6 +26,8 @@ class Recorded:
     n_actions: int
     state_labels: tuple[str, ...]
     action_labels: tuple[str, ...]
+    state_columns: tuple[str, ...]  # of the table; empty if there was none
+    action_columns: tuple[str, ...]
     cost_names: tuple[str, ...]  # of the objective, then of the limits; as the system or the caller names them
     signs: Floats  # (m+1,) by which ``costs`` are multiplied to be small when good, as in a model: -1 for a reward
     states: Ints | Places  # (n,)
@@ -50,6 +52,8 @@ class Recorded:
         known: dict[str, Any] = {
             "state_labels": tuple(str(k) for k in range(fields["n_states"])),
             "action_labels": tuple(str(k) for k in range(fields["n_actions"])),
+            "state_columns": (),
+            "action_columns": (),
             "cost_names": (),
             "costs": None,
             "run": np.zeros(n, dtype=np.int32),

@@ -19,6 +19,7 @@ from psconrl.planning.robust.noise_box import NoiseBox
 from psconrl.planning.robust.pessimism import Distributions, largest_means
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
+from psconrl.systems.vocabulary import Vocabulary
 
 KNOWN_MASS = 0.5  # largest uncertain mass of a pair's distribution for its state to be planned without the baseline
 
@@ -118,11 +119,11 @@ def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Flo
 
 
 class NoiseKnowledge:
-    """The knowledge about a system that is known except for the parameters of its noise."""
+    """The knowledge about a system that is known except for the parameters of its noise; ``words``: as of its views."""
 
-    def __init__(self, structure: Structure) -> None:
+    def __init__(self, structure: Structure, words: Vocabulary | None = None) -> None:
         self._structure = structure
-        self.intervals = NoiseIntervals(structure)
+        self.intervals = NoiseIntervals(structure, words)
         self.blocks = OutcomeBlocks(self.intervals.views)
         possible = structure.randomness.possible()[structure.contexts]
         self._successors = np.ascontiguousarray(np.where(possible, structure.successors, 0), dtype=np.int32)

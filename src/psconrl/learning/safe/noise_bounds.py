@@ -47,6 +47,7 @@ from psconrl.systems.noise_base import Noise
 from psconrl.systems.priors import Gamma, Weights
 from psconrl.systems.randomness import Parameters, RoundNoise
 from psconrl.systems.structure import Structure
+from psconrl.systems.vocabulary import Vocabulary
 
 HALVINGS_OF_RATES = 60  # bisection steps for a rate; the end outside the interval is used
 BEYOND_MOST = 40.0  # standard deviations beyond the largest count at which a rate counts as infinite
@@ -71,9 +72,9 @@ class NoiseBounds(NamedTuple):
 
 
 class NoiseIntervals:
-    """Intervals for everything that is unknown about the noise of a system."""
+    """Intervals for what is unknown about the noise of a system; ``words`` are needed where costs are seen by name."""
 
-    def __init__(self, structure: Structure) -> None:
+    def __init__(self, structure: Structure, words: Vocabulary | None = None) -> None:
         randomness = structure.randomness
         self._randomness = randomness
         unknown: Iterable[str] = (EVENTS,)
@@ -84,7 +85,7 @@ class NoiseIntervals:
                     f"{' and '.join(map(repr, parents))}. Give both as one joint table, or use PSConRL"
                 )
             unknown = [name for name in noise_names(randomness) if name in randomness.keys]
-        self.views = NoiseViews(structure, unknown)
+        self.views = NoiseViews(structure, unknown, words)
 
     @cached_property
     def number(self) -> int:

@@ -75,7 +75,7 @@ def observed_baseline(
     belief.check(counts)
     if belief.doubts:
         raise AgentError(f"the rounds contradict the system: {'; '.join(belief.doubts.values())}")
-    knowledge = NoiseKnowledge(belief.known_structure)
+    knowledge = NoiseKnowledge(belief.known_structure, belief.vocabulary)
     occasion = Occasion(0, system.thresholds, baseline, None)
     view, _ = knowledge.view(counts, as_failure_probability(delta), occasion)
     estimates = evaluate_policy(view.whole, baseline).gains.max(axis=1)

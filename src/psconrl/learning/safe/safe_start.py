@@ -324,7 +324,7 @@ class SafeStart(SystemAgent):
             )
         if given:
             raise AgentError("costs and ranges follow from the system; leave them out")
-        return NoiseKnowledge(self.belief.known_structure)
+        return NoiseKnowledge(self.belief.known_structure, self.belief.vocabulary)
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
