@@ -1,6 +1,6 @@
 r"""The policy with a guarantee that needs no prior: limits hold in every model of a confidence set.
 
-The set contains the true model with probability :math:`1 - \delta`, whoever chose the actions and whenever the log was
+The set contains the true model with probability :math:`1 - \delta`, whatever chose the actions and whenever the log was
 ended (``posterior.confidence_intervals``; for a system, sets of its noise: ``posterior.noise_bounds``). For any
 function h,
 
