@@ -6,8 +6,8 @@ With B(s) the probability of rare actions in a state, playing a in s is then a r
 
     P'(s, a) = sum over rare b of pi_b(b|s) P(s, b) + (1 - B(s)) P(s, a),
 
-so that the rule is a model with fewer actions, which is planned for its long-run averages, with limits or without. The
-authors' constrained variant (Satija et al. 2021) also constrains discounted costs, by a trade-off chosen by the user.
+so that the rule is a model with fewer actions, which is planned for its long-run averages, with limits or without.
+Constrained methods for logs (Satija et al. 2021, arXiv 2106.00099; COptiDICE, arXiv 2204.08957) discount their costs.
 """
 
 import numpy as np

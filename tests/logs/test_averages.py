@@ -123,7 +123,7 @@ def test_a_right_model_of_a_cycle_is_not_accused() -> None:
     assert alarms <= 12
 
 
-def test_where_the_rounds_began_is_told_apart_from_what_is_wrong() -> None:
+def test_where_the_rounds_began_is_separated_from_what_is_wrong() -> None:
     """A queue that fills up from empty: the mean of the log is lower than the long run, and the model explains it."""
     rng = np.random.default_rng(0)
     path = [0]

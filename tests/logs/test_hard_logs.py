@@ -1,4 +1,4 @@
-"""Logs on which a method may fail, and twins: the same log told in another way has the same verdict."""
+"""Logs on which a method may fail, and twins: the same log in another form has the same verdict."""
 
 from typing import Any
 
@@ -153,7 +153,7 @@ def test_a_log_that_ends_in_a_transient_state() -> None:
     assert improve(log, draws=DRAWS).verdict is not Verdict.IMPROVE
 
 
-def test_two_closed_classes_are_told_apart_by_the_end_of_the_log() -> None:
+def test_two_closed_classes_are_separated_by_the_end_of_the_log() -> None:
     """Two runs that never meet: draws connect them at unknown rates, and the interval includes both averages."""
     first, second = [0, 1] * 100, [2, 3] * 100
     arrays = {

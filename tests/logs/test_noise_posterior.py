@@ -105,7 +105,7 @@ def test_a_set_that_fails_more_often_is_smaller() -> None:
 
 
 def test_rounds_that_noise_needs() -> None:
-    """Twice the precision needs three times as many rounds more; the only parameter explains nearly all."""
+    """Half the deviation needs three times as many rounds more; the only parameter explains nearly all."""
     log = machine_log(400)
     posterior = NoisePosterior(log, machine())
     policy = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])

@@ -36,7 +36,7 @@ def test_a_change_must_be_worth_its_risk(kappa: float, share: float) -> None:
     np.testing.assert_allclose(found[0], [[1.0 - share, share]], atol=1e-9)
 
 
-def test_limits_are_penalised_whoever_acts() -> None:
+def test_limits_are_penalised_under_both_policies() -> None:
     """The limited cost of action 1, and a quarter of it as today, has a penalty: 1 of 4 rounds cost 0.1 (1 + 2)."""
     planner = Planner(one_state([[1.0, 0.0], [0.0, 0.1]], [[0.0, 0.0], [0.0, 0.1]]))
     found = planner.plan(np.array([0.15]), 2.0, np.zeros((2, 1)))

@@ -5,7 +5,7 @@ r"""Long-run averages of the policy that wrote a log: credible intervals from th
 
 .. math:: \bar Y \pm t_{k-1} \frac{s}{\sqrt k}, \qquad s^2 = \frac1{k-1} \sum_j (Y_j - \bar Y)^2
 
-(Law and Carson 1979). They need no model, and no state.
+(Schmeiser 1982). They need no model, and no state.
 
 The two may differ because of where the rounds began and ended: a log that begins with an empty queue has fewer waiting
 than the long run. With the long-run average J and the bias h of the estimated policy, the rounds of a Markov chain have
@@ -45,7 +45,7 @@ from psconrl.data.rounds.recorded import Recorded
 BATCHES = 20
 AVERAGES_DRAWS = 2000
 FALSE_ALARM = 0.01  # probability that any of the averages of a log is said to disagree, if all is well
-ROUNDING_OF_MEANS = 1e-10  # of what a deterministic model leaves unexplained, relative to costs and biases
+UNEXPLAINED_ROUNDING = 1e-10  # of what a deterministic model leaves unexplained, relative to costs and biases
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Unexplained:
         known = ~np.isnan(values)
         ends = (h[log.states] - h[log.next_states])[known]
         steps = values[known] - ends - average
-        steps[np.abs(steps) <= ROUNDING_OF_MEANS * (np.abs(values[known]).max(initial=0.0) + np.ptp(h))] = 0.0
+        steps[np.abs(steps) <= UNEXPLAINED_ROUNDING * (np.abs(values[known]).max(initial=0.0) + np.ptp(h))] = 0.0
         error = float(np.sqrt(((steps - steps.mean()) ** 2).sum()) / steps.size)
         return cls(BatchMeans.of(steps), error, float(ends.mean()) * float(log.signs[i]))
 
@@ -145,7 +145,7 @@ def todays_averages(
             left = Unexplained.of(log, i, float(own_mean.costs[i]), own_mean.biases[i])
             odd, ends = _disagreement(own, batch, left, FALSE_ALARM / tests), left.ends
         rounds = 0
-        if batch is not None and batch.error == 0.0 and high - low <= ROUNDING_OF_MEANS * abs(high):
+        if batch is not None and batch.error == 0.0 and high - low <= UNEXPLAINED_ROUNDING * abs(high):
             rounds = int((~np.isnan(log.costs[:, i])).sum()) if log.costs is not None else 0
         found.append(Average(name, float(own.mean()), float(low), float(high), level, batch, odd, ends, rounds))
     return tuple(found)

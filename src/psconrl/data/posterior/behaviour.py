@@ -22,7 +22,7 @@ class Behaviour:
     """The posterior of the policy that wrote the log, from the visits of pairs (S, A).
 
     >>> Behaviour(np.array([[4, 0], [0, 6], [0, 0]])).mean().round(2).tolist()
-    [[0.98, 0.02], [0.01, 0.99], [0.49, 0.51]]
+    [[0.99, 0.01], [0.01, 0.99], [0.49, 0.51]]
     """
 
     def __init__(self, pairs: Ints) -> None:
