@@ -14,7 +14,7 @@ NAMES = [name for name in psconrl.__all__ if name != "__version__"]
 
 def test_the_names_are_few():
     errors = {name for name in NAMES if name.endswith(("Error", "Warning"))}
-    assert len(NAMES) - len(errors) <= 39
+    assert len(NAMES) - len(errors) <= 40
     defined = {name for name, thing in vars(psconrl.errors).items() if inspect.isclass(thing)}
     assert errors == {name for name in defined if issubclass(getattr(psconrl.errors, name), Exception)}
 
