@@ -18,7 +18,7 @@ from psconrl.data.advice.worth import PRICE_DRAWS, LimitPrice, price_interval, p
 from psconrl.data.checks.report import checked_log
 from psconrl.data.posterior.limits import limited
 from psconrl.data.posterior.mean_model import MeanModel, mean_model
-from psconrl.data.posterior.row_posterior import DENSE_DRAWN_STATES
+from psconrl.data.posterior.row_posterior import FEW_DRAWS_STATES
 from psconrl.data.rounds.recorded import Recorded
 from psconrl.errors import LogError
 from psconrl.learning.argument_checks import as_number
@@ -44,7 +44,7 @@ def advised(
     found = improve(log, described, confidence=confidence, limits=None if described else limits, seed=seed)
     posterior = posterior_of(own, described)
     models = posterior.draw(
-        PRICE_DRAWS if log.n_states > DENSE_DRAWN_STATES else DRAWS_OF_THE_MEAN, np.random.default_rng(seed)
+        PRICE_DRAWS if log.n_states > FEW_DRAWS_STATES else DRAWS_OF_THE_MEAN, np.random.default_rng(seed)
     )
     mean = mean_model(posterior, models)
     prices = prices_on_means(mean, thresholds) if thresholds.size else None
@@ -74,7 +74,7 @@ def advised(
 
 def draws_of_averages(log: Recorded) -> int:
     """Return in how many draws today's averages are computed."""
-    return FEW_VERIFYING_DRAWS if log.n_states > DENSE_DRAWN_STATES else AVERAGES_DRAWS
+    return FEW_VERIFYING_DRAWS if log.n_states > FEW_DRAWS_STATES else AVERAGES_DRAWS
 
 
 def as_share(value: float, what: str) -> float:

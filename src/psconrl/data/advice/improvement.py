@@ -33,7 +33,7 @@ from psconrl.data.posterior.limits import limited, system_with
 from psconrl.data.posterior.mean_model import MeanModel, mean_model
 from psconrl.data.posterior.noise_posterior import NoisePosterior
 from psconrl.data.posterior.row_posterior import (
-    DENSE_DRAWN_STATES,
+    FEW_DRAWS_STATES,
     Models,
     Posterior,
     RowPosterior,
@@ -135,7 +135,7 @@ def improve(
         system = system_with(system, limits)
         thresholds = np.asarray(system.thresholds)
     own, others = posteriors(log, system, costs, today)
-    large = log.n_states > DENSE_DRAWN_STATES
+    large = log.n_states > FEW_DRAWS_STATES
     drawn = tuple(posterior.draw(FEW_CHOOSING_DRAWS if large else CHOOSING_DRAWS, rng) for posterior in own)
     mean = mean_model(own[0], drawn[0])
     planner = Planner(mean)

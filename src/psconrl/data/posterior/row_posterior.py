@@ -30,7 +30,8 @@ from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.sampled_rows import LOG_FLOOR, NEGLECTED, Prior
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 
-DENSE_DRAWN_STATES = 256  # chains of draws with more states are solved as sparse ones
+DENSE_DRAWN_STATES = 600  # chains of draws with more states are solved as sparse ones
+FEW_DRAWS_STATES = 256  # a model with more states takes long to evaluate, so that fewer are drawn
 ROWS_BURN_IN = 20  # draws of masses that are dropped
 SURPRISE = 0.1  # share of the mass of ``neighbours`` that is spread over all states
 BLOCK_ENTRIES = 20_000_000  # of the models that are drawn together

@@ -110,7 +110,7 @@ def _decision(k: int, one: dict[str, Any], colours: dict[str, str]) -> str:
     changes = "".join(
         f"<li>{safe(name)} <b>{signed_number(change)}</b></li>" for name, change in one["changes"].items()
     )
-    share = f"{percent(round(one['share_today'], 3))} of rounds today, {percent(round(one['share'], 3))} then"
+    share = f"{percent(one['share_today'])} of rounds today, {percent(one['share'])} then"
     effect = f'<ul class="changes"><li class="what">effect on averages</li>{changes}</ul>' if changes else ""
     return (
         f'<li class="card"><h3><span class="n">{k}</span> {safe(one["state"])} <small>{share}</small></h3>'
