@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from psconrl.data.checks import association as tests
-from psconrl.data.checks.association import holm, mean_score, mid_ranks, pearson
+from psconrl.data.checks.association import holm, mean_score, mid_ranks, pearson, trend
 
 
 def statistic(labels, outcomes):
@@ -46,6 +46,26 @@ def test_one_stratum_with_ranks_is_the_test_of_kruskal_and_wallis():
     assert mean_score(np.zeros(200, int), labels, ranks).p_value == pytest.approx(expected, rel=1e-9)
 
 
+def test_one_stratum_with_a_trend_is_pearsons_correlation():
+    """Its square times N - 1 is chi-squared with one degree of freedom (Mantel 1963)."""
+    rng = np.random.default_rng(5)
+    labels, values = rng.integers(0, 5, 300), rng.integers(0, 9, 300).astype(float)
+    expected = stats.chi2.sf(299 * np.corrcoef(labels, values)[0, 1] ** 2, 1)
+    assert trend(np.zeros(300, int), labels, values).p_value == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_variance_of_a_trend_is_that_of_all_permutations():
+    strata, labels = np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 5, 0, 0, 3])
+    values = np.array([1.0, 3.0, 0.0, 2.0, 1.0, 0.0, 0.0])
+    sums = [
+        float(np.array([*one, *two]) @ labels)
+        for one in itertools.permutations(values[:4])
+        for two in itertools.permutations(values[4:])
+    ]
+    deviation = abs(float(values @ labels) - np.mean(sums)) / np.std(sums)
+    assert trend(strata, labels, values).p_value == pytest.approx(2 * stats.norm.sf(deviation), rel=1e-9)
+
+
 def test_two_labels_in_many_strata_are_the_test_of_mantel():
     """Mantel 1963: the sum of scores of one label, minus its mean, divided by its standard deviation."""
     rng = np.random.default_rng(3)
@@ -78,7 +98,9 @@ def test_p_values_are_uniform_in_small_strata(seed):
         strata = rng.integers(0, 60, 1500)
         labels = np.minimum(rng.geometric(0.5, 1500), 4)
         outcomes = np.minimum(rng.geometric(0.2 + strata / 100.0, 1500), 8)
-        found.append((pearson(strata, labels, outcomes).p_value, mean_score(strata, labels, 1.0 * outcomes).p_value))
+        scores = 1.0 * outcomes
+        tests_made = pearson(strata, labels, outcomes), *(f(strata, labels, scores) for f in (mean_score, trend))
+        found.append([test.p_value for test in tests_made])
     for values in np.array(found).T:
         assert stats.kstest(values, "uniform").pvalue > 1e-4
 

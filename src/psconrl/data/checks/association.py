@@ -1,7 +1,7 @@
 r"""Tests of conditional independence: does a label tell more about an outcome, given the stratum of a round?
 
 The strata are pairs of state and action. Given the numbers of labels and of outcomes in every stratum, all ways to pair
-them are equally probable if they are independent there. Two statistics are used, whose moments under that hypothesis
+them are equally probable if they are independent there. Three statistics are used, whose moments under that hypothesis
 are known in closed form, so that nothing is drawn.
 
 *Any association*: the sum over strata of Pearson's :math:`X^2`, whose mean and variance in a table of r rows, c columns
@@ -17,6 +17,11 @@ that of a gamma distribution with this mean and variance.
 of outcomes, the sums over all strata of :math:`x - \bar x_p` by label have a covariance matrix in closed form, and
 :math:`u^\top V^{+} u` is chi-squared. It finds a small shift in the same direction in all strata, which the other
 statistic does not.
+
+*A trend*: with scores x of outcomes and the labels themselves as scores l, the sum over strata of the products
+:math:`(x - \bar x_p)(l - \bar l_p)` has mean 0 and variance
+:math:`\sum_p \sum (x - \bar x_p)^2 \sum (l - \bar l_p)^2 / (n_p - 1)`, and is normal (Mantel 1963). It finds what grows
+with the label, such as a drift from period to period, with less data.
 """
 
 from typing import NamedTuple
@@ -44,7 +49,7 @@ NO_TEST = Test(1.0, 0)
 
 
 def association(strata: Ints, labels: Ints, outcomes: Ints, scores: Floats) -> Test:
-    """Test both statistics, and return the smaller p-value, doubled.
+    """Test all statistics, and return the smallest p-value times their number.
 
     ``labels``: ``NO_LABEL`` in rounds that are left out. ``scores``: a number for every outcome.
     """
@@ -52,7 +57,7 @@ def association(strata: Ints, labels: Ints, outcomes: Ints, scores: Floats) -> T
     strata, labels, outcomes = strata[kept], labels[kept], outcomes[kept]
     any_kind = pearson(strata, labels, outcomes)
     shift = mean_score(strata, labels, scores[outcomes])
-    tests = [test for test in (any_kind, shift) if test.rounds]
+    tests = [test for test in (any_kind, shift, trend(strata, labels, scores[outcomes])) if test.rounds]
     if not tests:
         return NO_TEST
     return Test(min(1.0, len(tests) * min(t.p_value for t in tests)), max(t.rounds for t in tests))
@@ -134,6 +139,27 @@ def mean_score(strata: Ints, labels: Ints, scores: Floats) -> Test:
         return NO_TEST
     statistic = float(((vectors[:, kept].T @ sums) ** 2 / values[kept]).sum())
     return Test(float(stats.chi2.sf(statistic, int(kept.sum()))), int(n[tested].sum()))
+
+
+def trend(strata: Ints, labels: Ints, scores: Floats) -> Test:
+    """Test whether scores grow, or fall, with labels, given the stratum."""
+    _, strata = np.unique(strata, return_inverse=True)
+    strata = strata.ravel()
+    n = np.bincount(strata).astype(np.float64)
+
+    def centred(values: Floats) -> Floats:
+        low, high = np.full(n.size, np.inf), np.full(n.size, -np.inf)
+        np.minimum.at(low, strata, values)
+        np.maximum.at(high, strata, values)
+        return np.where((high > low)[strata], values - (np.bincount(strata, values) / n)[strata], 0.0)
+
+    x, own = centred(scores), centred(labels.astype(np.float64))
+    spread = np.bincount(strata, x**2) * np.bincount(strata, own**2) / np.maximum(n - 1.0, 1.0)
+    variance = float(spread.sum())
+    if variance <= 0.0:
+        return NO_TEST
+    deviation = abs(float((x * own).sum())) / np.sqrt(variance)
+    return Test(float(2.0 * stats.norm.sf(deviation)), int(n[spread > 0.0].sum()))
 
 
 def holm(p_values: Floats, number: int = 0) -> Floats:
