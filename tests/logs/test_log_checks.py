@@ -11,24 +11,27 @@ import pytest
 
 from log_samples import shop, shop_rows
 from psconrl import Log, LogError
+from psconrl.data.checks.finding import OUTCOME
 from psconrl.data.checks.suspects import classes, shifted
 
 ROUNDS = 6_000
 
 
-def rows_of(seed=0, rate=lambda t, mood: 2.0, lead=False, policy=None):
+def rows_of(seed=0, rate=lambda t, mood: 2.0, lead=False, policy=None, outcome=False):
     """Columns of a shop whose demand depends on the round and on a mood that lasts about ten rounds."""
     rng = np.random.default_rng(seed)
-    shelf, mood, coming, rows = 3, 0, 0, []
+    shelf, mood, coming, rows, sold = 3, 0, 0, [], []
     for t in range(ROUNDS):
         mood ^= int(rng.random() < 0.1)
         order = int(rng.integers(4)) if policy is None else policy(shelf)
         demand = int(rng.poisson(rate(t, mood)))
         rows.append((shelf, order, max(demand - shelf, 0), mood))
+        sold.append(min(demand, shelf))
         arrives, coming = (coming if lead else order), order
         shelf = min(max(shelf - demand, 0) + arrives, 7)
     days = np.datetime64("2024-01-01") + np.arange(ROUNDS) * np.timedelta64(1, "D")
-    return dict(zip(("shelf", "order", "lost", "mood"), np.array(rows).T, strict=True)) | {"day": days}
+    found = dict(zip(("shelf", "order", "lost", "mood"), np.array(rows).T, strict=True)) | {"day": days}
+    return found | ({"sold": np.array(sold)} if outcome else {})
 
 
 def checked(rows, *left_out):
@@ -80,7 +83,17 @@ def test_an_outcome_of_the_round_is_said_to_be_one():
     rows = rows_of()
     rows["mood"] = (rows["lost"] > 0).astype(int)
     report = checked(rows)
-    assert "may be an outcome of the round" in report.findings[0].message
+    outcome = next(one for one in report.findings if one.check == OUTCOME)
+    assert (outcome.subject, "outcome of the round" in outcome.message) == ("mood", True)
+
+
+def test_an_outcome_casts_no_doubt_and_hides_none():
+    """Given what was sold, the next state is certain, so that nothing else could tell more about it."""
+    for hidden in (False, True):
+        rate = (lambda t, mood: 1.2 + 1.6 * mood) if hidden else (lambda t, mood: 2.0)
+        report = checked(rows_of(rate=rate, outcome=True), "mood")
+        assert report.is_good is not hidden
+        assert hidden or [one.check for one in report.findings if one.subject == "sold"] == [OUTCOME]
 
 
 def test_orders_that_are_under_way():

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 COVERAGE, MARKOV, DRIFT, STRUCTURE, FAULT, GAPS = "coverage", "state", "drift", "structure", "fault", "gaps"
+OUTCOME = "outcome"  # a column that tells what happened in a round, unless it was known before the action
+REMARKS = (COVERAGE, FAULT, OUTCOME)  # which cast no doubt on the state or the description
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psconrl.data.checks.coverage import Coverage, coverage, coverage_findings
-from psconrl.data.checks.finding import COVERAGE, FAULT, GAPS, Finding
+from psconrl.data.checks.finding import GAPS, REMARKS, Finding
 from psconrl.data.checks.gaps import SUBJECT, gap_finding, gap_test
 from psconrl.data.checks.state import FALSE_DOUBTS, Tried, state_findings
 from psconrl.data.checks.structure import structure_findings
@@ -25,7 +25,7 @@ class LogReport:
     @property
     def is_good(self) -> bool:
         """Whether neither the state nor the description of the system is in doubt."""
-        return all(finding.check in (COVERAGE, FAULT) for finding in self.findings)
+        return all(finding.check in REMARKS for finding in self.findings)
 
     def record(self) -> dict[str, Any]:
         """Return plain data."""

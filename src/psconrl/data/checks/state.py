@@ -4,7 +4,11 @@ Every suspect is tested against the next state and against every cost that varie
 the smallest of these, times their number, and those of all suspects are corrected after Holm. So the probability that
 a log whose state is good enough is doubted is about ``FALSE_DOUBTS`` at most.
 
-What adds information is named in the order of evidence, what was recorded before past rounds: what is found becomes a
+A column whose value in the round before tells nothing is an outcome of the round, such as noise or a cost, unless it
+was known before the action. It is named, and casts no doubt; it is not taken into the state, since an outcome explains
+away what the state lacks.
+
+What else adds information is named in the order of evidence, what was recorded before past rounds: what is found becomes a
 part of the state, and the others are tested again. What then adds nothing more was only its shadow.
 
 Shi et al. (2020) test the order of a Markov process with continuous states by conditional characteristic functions and
@@ -17,7 +21,7 @@ import numpy as np
 
 from psconrl.base.arrays import Floats, Ints
 from psconrl.data.checks.association import NO_TEST, Test, association, holm
-from psconrl.data.checks.finding import DRIFT, MARKOV, Finding
+from psconrl.data.checks.finding import DRIFT, MARKOV, OUTCOME, Finding
 from psconrl.data.checks.suspects import COLUMN, PAST, RUN, TIME, Outcome, Suspect, Tested
 
 FALSE_DOUBTS = 0.03  # p-values are those of long logs; so the rate in logs of 1,000 rounds is below 5%, too
@@ -38,8 +42,10 @@ def state_findings(tested: Tested, others: int = 0) -> tuple[list[Finding], list
     """Return what is missing in the state, and the results of all tests. ``others``: tests that are made besides."""
     number = len(tested.suspects) + others
     results = try_all(tested.strata, tested.outcomes, tested.suspects, number)
-    left = [result for result in results if result.p_value < FALSE_DOUBTS]
-    strata, findings = tested.strata, []
+    told = [result for result in results if result.p_value < FALSE_DOUBTS]
+    left = [result for result in told if not _is_outcome(result, tested)]
+    findings = [_outcome(result) for result in told if _is_outcome(result, tested)]
+    strata = tested.strata
     for _ in range(MOST_CAUSES):
         if not left:
             break
@@ -49,7 +55,7 @@ def state_findings(tested: Tested, others: int = 0) -> tuple[list[Finding], list
         remaining = [result.suspect for result in left if result is not cause]
         again = try_all(strata, tested.outcomes, remaining, number)
         shadows = [result.suspect.name for result in again if result.p_value >= FALSE_DOUBTS]
-        findings.append(_finding(cause, shadows, tested))
+        findings.append(_finding(cause, shadows))
         left = [result for result in again if result.p_value < FALSE_DOUBTS]
     return findings, results
 
@@ -110,7 +116,7 @@ def information(strata: Ints, labels: Ints, outcomes: Ints) -> float:
     return entropy(strata, labels) + entropy(strata, outcomes) - entropy(strata) - entropy(strata, labels, outcomes)
 
 
-def _finding(cause: Tried, shadows: list[str], tested: Tested) -> Finding:
+def _finding(cause: Tried, shadows: list[str]) -> Finding:
     name, kind, p = cause.suspect.name, cause.suspect.kind, cause.p_value
     tells = "tell" if name.startswith("the results") else "tells"
     told = f"({_p(p)}) about {cause.outcome}, given state and action"
@@ -122,8 +128,7 @@ def _finding(cause: Tried, shadows: list[str], tested: Tested) -> Finding:
     if kind == RUN:
         return Finding(DRIFT, name, f"the runs differ: {name} tells more {told}; make a log of each{also}", p)
     if kind == COLUMN:
-        remedy = f"add it to the state if it is known before the action{_if_outcome(cause, tested)}"
-        return Finding(MARKOV, name, f"{name} tells more {told}: {remedy}{also}", p)
+        return Finding(MARKOV, name, f"{name} tells more {told}: add it to the state{also}", p)
     if name.startswith("the action"):
         remedy = "what was ordered, or begun, is missing in the state while it is under way"
     elif name.startswith("the result"):
@@ -133,12 +138,20 @@ def _finding(cause: Tried, shadows: list[str], tested: Tested) -> Finding:
     return Finding(MARKOV, name, f"{name} {tells} more {told}: {remedy}{also}", p)
 
 
-def _if_outcome(cause: Tried, tested: Tested) -> str:
-    """Say so if the column may be an outcome of the round: its value in the round before tells nothing."""
-    before = cause.suspect.before
-    if before is None or _best(tested.strata, tested.outcomes, before)[0].p_value < FALSE_DOUBTS:
-        return ""
-    return " (its value one round before tells nothing, so it may be an outcome of the round, such as noise or a cost)"
+def _is_outcome(result: Tried, tested: Tested) -> bool:
+    """Return whether a column may be an outcome of the round: its value in the round before tells nothing."""
+    before = result.suspect.before
+    return before is not None and _best(tested.strata, tested.outcomes, before)[0].p_value >= FALSE_DOUBTS
+
+
+def _outcome(result: Tried) -> Finding:
+    name = result.suspect.name
+    message = (
+        f"{name} tells more ({_p(result.p_value)}) about {result.outcome}, given state and action, and its value one "
+        "round before tells nothing: it is taken to be an outcome of the round; if it is known before the action, add "
+        "it to the state"
+    )
+    return Finding(OUTCOME, name, message, result.p_value)
 
 
 def _p(value: float) -> str:

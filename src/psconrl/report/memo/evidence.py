@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from psconrl.data.checks.finding import OUTCOME, REMARKS
 from psconrl.report.memo.words import counted, percent, safe, sentence, short_number, with_unit
 
 MOST_FINDINGS = 8
@@ -78,7 +79,8 @@ def data_section(record: dict[str, Any]) -> str:
         parts.append(f"<p>Rows at fault were left out:</p><ul>{faults}</ul>")
     else:
         parts.append("<p>No row is at fault.</p>")
-    doubts = [one for one in checks["findings"] if one["check"] not in ("coverage", "fault")]
+    doubts = [one for one in checks["findings"] if one["check"] not in REMARKS]
+    outcomes = [one for one in checks["findings"] if one["check"] == OUTCOME]
     if doubts:
         found = "".join(f"<li>{sentence(one['message'])}</li>" for one in doubts[:MOST_FINDINGS])
         parts.append(f'<div class="warning"><p><b>Careful.</b> The description is in doubt:</p><ul>{found}</ul></div>')
@@ -87,4 +89,7 @@ def data_section(record: dict[str, Any]) -> str:
             f"<p>{counted(len(checks['tests']), 'test')} asked whether anything that is recorded tells more than the "
             "description uses, and found nothing.</p>"
         )
+    if outcomes:
+        found = "".join(f"<li>{sentence(one['message'])}</li>" for one in outcomes[:MOST_FINDINGS])
+        parts.append(f"<ul>{found}</ul>")
     return f'<section id="data"><h2>The data</h2>{"".join(parts)}</section>'
