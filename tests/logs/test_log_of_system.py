@@ -16,9 +16,9 @@ def observed(system, rows, noise=False, costs=()):
     agent = PSConRL.of(system, seed=1)
     for k in range(ROUNDS - 1):
         agent.act({"shelf": int(rows["shelf"][k])})
-        told = {"demand": int(rows["demand"][k])} if noise else None
+        noted = {"demand": int(rows["demand"][k])} if noise else None
         paid = {name: float(rows[name][k]) for name in costs} or None
-        agent.observe({"order": int(rows["order"][k])}, {"shelf": int(rows["shelf"][k + 1])}, paid, told)
+        agent.observe({"order": int(rows["order"][k])}, {"shelf": int(rows["shelf"][k + 1])}, paid, noted)
     agent.finish()
     return agent.counts
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psconrl.data.checks.coverage import Coverage, coverage, coverage_findings
-from psconrl.data.checks.finding import GAPS, REMARKS, Finding
+from psconrl.data.checks.finding import FAULT, GAPS, REMARKS, Finding
 from psconrl.data.checks.gaps import SUBJECT, gap_finding, gap_test
 from psconrl.data.checks.state import FALSE_DOUBTS, Tried, state_findings
 from psconrl.data.checks.structure import structure_findings

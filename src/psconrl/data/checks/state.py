@@ -8,8 +8,8 @@ A column whose value in the round before tells nothing is an outcome of the roun
 was known before the action. It is named, and casts no doubt; it is not taken into the state, since an outcome explains
 away what the state lacks.
 
-What else adds information is named in the order of evidence, what was recorded before past rounds: what is found becomes a
-part of the state, and the others are tested again. What then adds nothing more was only its shadow.
+What else adds information is named in the order of evidence, what was recorded before past rounds: what is found
+becomes a part of the state, and the others are tested again. What then adds nothing more was only its shadow.
 
 Shi et al. (2020) test the order of a Markov process with continuous states by conditional characteristic functions and
 random forests. With finitely many states the distributions to compare are tables.
@@ -42,9 +42,9 @@ def state_findings(tested: Tested, others: int = 0) -> tuple[list[Finding], list
     """Return what is missing in the state, and the results of all tests. ``others``: tests that are made besides."""
     number = len(tested.suspects) + others
     results = try_all(tested.strata, tested.outcomes, tested.suspects, number)
-    told = [result for result in results if result.p_value < FALSE_DOUBTS]
-    left = [result for result in told if not _is_outcome(result, tested)]
-    findings = [_outcome(result) for result in told if _is_outcome(result, tested)]
+    evident = [result for result in results if result.p_value < FALSE_DOUBTS]
+    left = [result for result in evident if not _is_outcome(result, tested)]
+    findings = [_outcome(result) for result in evident if _is_outcome(result, tested)]
     strata = tested.strata
     for _ in range(MOST_CAUSES):
         if not left:
@@ -119,23 +119,23 @@ def information(strata: Ints, labels: Ints, outcomes: Ints) -> float:
 def _finding(cause: Tried, shadows: list[str]) -> Finding:
     name, kind, p = cause.suspect.name, cause.suspect.kind, cause.p_value
     tells = "tell" if name.startswith("the results") else "tells"
-    told = f"({_p(p)}) about {cause.outcome}, given state and action"
-    also = f"; given it, nothing more is told by {_listed(shadows)}" if shadows else ""
+    about = f"({_p(p)}) about {cause.outcome}, given state and action"
+    also = f"; given it, nothing more is shown by {_listed(shadows)}" if shadows else ""
     if kind == TIME:
         what = "drifts over time" if name == "the period" else f"depends on {name}"
         remedy = "use the last part of the log only" if name == "the period" else f"add {name} to the state"
-        return Finding(DRIFT, name, f"what follows {what}: {name} tells more {told}; {remedy}{also}", p)
+        return Finding(DRIFT, name, f"what follows {what}: {name} tells more {about}; {remedy}{also}", p)
     if kind == RUN:
-        return Finding(DRIFT, name, f"the runs differ: {name} tells more {told}; make a log of each{also}", p)
+        return Finding(DRIFT, name, f"the runs differ: {name} tells more {about}; make a log of each{also}", p)
     if kind == COLUMN:
-        return Finding(MARKOV, name, f"{name} tells more {told}: add it to the state{also}", p)
+        return Finding(MARKOV, name, f"{name} tells more {about}: add it to the state{also}", p)
     if name.startswith("the action"):
         remedy = "what was ordered, or begun, is missing in the state while it is under way"
     elif name.startswith("the result"):
         remedy = "something that lasts for several rounds is missing in the state"
     else:
         remedy = "add what the state was before, or what it shows, to the state"
-    return Finding(MARKOV, name, f"{name} {tells} more {told}: {remedy}{also}", p)
+    return Finding(MARKOV, name, f"{name} {tells} more {about}: {remedy}{also}", p)
 
 
 def _is_outcome(result: Tried, tested: Tested) -> bool:

@@ -198,7 +198,7 @@ class SystemRounds:
         all_given = set(self.words.costs) <= set(kinds.costs)
         named = sum(1 << k for k, name in enumerate(self.words.cost_names) if name in kinds.costs)
         S = self.structure.n_states
-        told = np.zeros(kinds.pairs.size, dtype=bool)  # whether more than the transition was noted
+        noted = np.zeros(kinds.pairs.size, dtype=bool)  # whether more than the transition was noted
         reported = np.zeros(kinds.pairs.size, dtype=np.int64)
         for k, name in enumerate(self.words.outcomes):
             if name in self.seen:
@@ -223,9 +223,9 @@ class SystemRounds:
                 noise.named[key] = noise.named.get(key, 0) + times
             else:
                 continue
-            told[kind] = True
+            noted[kind] = True
         for kind in kinds.of_round[rounds][-MOST_FOLLOWED:].tolist():
-            noise.follow(int(numbers[kind]), self.cells[kind] if told[kind] else ())
+            noise.follow(int(numbers[kind]), self.cells[kind] if noted[kind] else ())
 
 
 def _as_labels(values: Floats) -> tuple[Any, tuple[float, ...]]:
