@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import psconrl
+import psconrl.errors
 
 NAMES = [name for name in psconrl.__all__ if name != "__version__"]
 
