@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from psconrl.base.arrays import Bools, Floats, Ints, Places
 from psconrl.base.caps import LARGEST_COST
 from psconrl.base.escaping import quoted
-from psconrl.data.tables.growing import Growing
+from psconrl.data.tables.growing import GrowingArray
 from psconrl.data.tables.rows import Indices
 from psconrl.data.tables.timestamps import GrowingTimes, Timestamps, read_timestamps
 from psconrl.errors import LogError
@@ -103,7 +103,7 @@ class LabelReader(Reader):
     def __init__(self, name: str, most: int = MOST_LABELS) -> None:
         super().__init__(name)
         self.most = most
-        self._read = Growing(np.int16)
+        self._read = GrowingArray(np.int16)
         self._codes: dict[Any, int] = {}  # by the bytes of a cell, or by the value of another table
         self._labels = bytearray()
         self._ends: list[int] = []
@@ -199,7 +199,7 @@ class NumberReader(Reader):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._read, self._wrong = Growing(np.float64), Growing(np.bool_)
+        self._read, self._wrong = GrowingArray(np.float64), GrowingArray(np.bool_)
         self.any_wrong = False
 
     def add_cells(self, block: CellBlock) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from psconrl.base.caps import need
 from psconrl.base.escaping import quoted
 from psconrl.data.tables.columns import CellBlock, Reader
-from psconrl.data.tables.growing import Growing
+from psconrl.data.tables.growing import GrowingArray
 from psconrl.data.tables.rows import TableRows, need_columns
 from psconrl.errors import LogError
 from psconrl.kernels.tables import cells
@@ -90,7 +90,7 @@ class CSVTable:
         for k, name in enumerate(names):
             place[self.columns.index(name)] = k
         header = [name.encode() for name in names]
-        rows, ragged, repeated = Growing(np.int32), Growing(np.bool_), []
+        rows, ragged, repeated = GrowingArray(np.int32), GrowingArray(np.bool_), []
         starts = np.empty((len(names), ROWS_IN_BLOCK), dtype=np.int64)
         lengths = np.empty((len(names), ROWS_IN_BLOCK), dtype=np.int32)
         lines, widths = np.empty(ROWS_IN_BLOCK, dtype=np.int64), np.empty(ROWS_IN_BLOCK, dtype=np.int32)

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from psconrl.base.caps import need
 from psconrl.errors import LogError
 
-GROWTH = 1.125  # by which there is more room than is needed
+SPARE_ROOM = 1.125  # by which there is more room than is needed
 
 
-class Growing:
+class GrowingArray:
     """An array to which blocks are added.
 
-    >>> read = Growing(np.int16)
+    >>> read = GrowingArray(np.int16)
     >>> read.add(np.array([1, 2]))
     >>> read.add(np.array([3]))
     >>> read.whole().tolist()
@@ -29,15 +29,15 @@ class Growing:
         """Add a block."""
         end = self._size + block.size
         if end > self._data.size:
-            room = int(GROWTH * end)
+            room = int(SPARE_ROOM * end)
             need(float(room) * self._data.itemsize, f"a column of {end:,} rows and more", LogError)
             self._data.resize(room, refcheck=False)
         self._data[self._size : end] = block
         self._size = end
 
-    def copy(self) -> "Growing":
+    def copy(self) -> "GrowingArray":
         """Return a copy."""
-        found = Growing(self._data.dtype)
+        found = GrowingArray(self._data.dtype)
         found.add(self._data[: self._size])
         return found
 

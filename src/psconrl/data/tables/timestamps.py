@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from psconrl.base.arrays import Bools, Floats, Ints, Places
 from psconrl.base.escaping import quoted
-from psconrl.data.tables.growing import Growing
+from psconrl.data.tables.growing import GrowingArray
 from psconrl.errors import LogError
 from psconrl.kernels.tables import cells, moments
 
@@ -66,7 +66,11 @@ class GrowingTimes:
     """Times to which blocks are added."""
 
     def __init__(self) -> None:
-        self._seconds, self._local, self._wrong = Growing(np.float64), Growing(np.float64), Growing(np.bool_)
+        self._seconds, self._local, self._wrong = (
+            GrowingArray(np.float64),
+            GrowingArray(np.float64),
+            GrowingArray(np.bool_),
+        )
         self._kinds: frozenset[str] = frozenset()
         self._same = True  # whether clocks on the wall show what is in ``seconds``
 
