@@ -86,6 +86,7 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     names = [str(k) for k in known]
     given = str(name)[:LONGEST_NAME]
     near = difflib.get_close_matches(given, names, n=1)
-    shown = shortened(", ".join(names[:8]) + (", …" if len(names) > 8 else ""), KNOWN_SHOWN)
+    listed = " ".join(", ".join(names[:8]).split())  # in one line, whatever is in the names
+    shown = shortened(listed + (", …" if len(names) > 8 else ""), KNOWN_SHOWN)
     hint = f"did you mean {quoted(near[0])}?" if near else f"known: {shown or 'none'}"
     return f"unknown {kind} {quoted(str(name))}; {hint}"

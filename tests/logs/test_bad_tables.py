@@ -4,6 +4,8 @@ import gzip
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from psconrl import Log, LogError
 from psconrl.errors import PsconrlError
@@ -19,6 +21,7 @@ FILES = {
     "sheet.csv": (b"PK\x03\x04" + bytes(100), "spreadsheet"),
     "latin.csv": ("state,action\ncafé,2\nx,3\n".encode("latin-1"), "'state' is not text in UTF-8: byte 0xe9"),
     "latin header.csv": ("état,action\ncaf,2\nx,3\n".encode("latin-1"), "the header, which begins"),
+    "lines in names.csv": (b'"state\n(unit)",action\n1,2\n', "unknown column 'state'"),
     "empty.csv": (b" \n", "the file is empty"),
     "header.csv": (HEADER, "no round: the table has 0 rows"),
     "one row.csv": (HEADER + b"1,2\n", "no round: the table has 1 row,"),
@@ -123,3 +126,38 @@ def test_formulas_and_control_characters_in_labels_are_texts(tmp_path):
 def test_arguments(given, message):
     with pytest.raises(LogError, match=message):
         Log(**({"table": {"s": [0, 1], "a": [0, 1]}, "state": "s", "action": "a"} | given))
+
+
+DAMAGE = st.lists(
+    st.tuples(
+        st.integers(0, 2_000),
+        st.integers(0, 30),
+        st.sampled_from(
+            [b"", b",", b";", b'"', b'""', b"\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"nan", b"1e999", b"99:99"]
+        )
+        | st.binary(max_size=8),
+    ),
+    max_size=8,
+)
+
+
+@pytest.mark.fuzz
+@given(damage=DAMAGE, asked=st.sets(st.sampled_from(["costs", "time", "run"])), skip_bad=st.booleans())
+def test_damaged_tables_are_read_or_refused_in_one_line(tmp_path_factory, damage, asked, skip_bad):
+    """Parts of a table are cut out and replaced; whatever is left, each round is of a row with cells for it."""
+    raw = b"s,a,c,t,r\n" + b"".join(
+        b"%d,%d,%d.5,2024-01-01T%02d:00Z,%d\n" % (k % 4, k % 2, k, k, k // 8) for k in range(24)
+    )
+    for place, length, new in damage:
+        raw = raw[:place] + new + raw[place + length :]
+    path = tmp_path_factory.getbasetemp() / "damaged.csv"
+    path.write_bytes(raw)
+    columns = {"costs": "c", "time": "t", "run": "r"}
+    try:
+        log = Log(path, state="s", action="a", skip_bad=skip_bad, **{name: columns[name] for name in asked})
+    except PsconrlError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+        return
+    assert skip_bad or not log.faults
+    assert int(log.counts().tally.times.sum()) == log.n_rounds <= raw.count(b"\n") + raw.count(b"\r")
+    assert log.costs is None or np.isfinite(log.costs).all()

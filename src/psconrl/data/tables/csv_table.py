@@ -59,6 +59,9 @@ class CSVTable:
         buffer = np.frombuffer(start, dtype=np.uint8)
         n_lines = min(start.count(b"\n") + 1, 2)
         first = start[self._begin :].split(b"\n", 1)[0]
+        end = self._begin + len(first)
+        while first.count(b'"') % 2 and (end := start.find(b"\n", end + 1)) >= 0:  # a line end within quotes
+            first = start[self._begin : end]
         bare = re.sub(rb'"[^"]*"', b"", first)
         separator = max(SEPARATORS, key=lambda mark: bare.count(bytes([mark])))
         most = first.count(bytes([separator])) + 1

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from psconrl.base.caps import need
 from psconrl.errors import LogError
 
-GROWTH_FACTOR = 1.125  # by which there is more room than is needed
+SPARE_ROOM = 1.125  # by which there is more room than is needed
 
 
 class GrowingArray:
@@ -29,7 +29,7 @@ class GrowingArray:
         """Add a block."""
         end = self._size + block.size
         if end > self._data.size:
-            room = int(GROWTH_FACTOR * end)
+            room = int(SPARE_ROOM * end)
             need(float(room) * self._data.itemsize, f"a column of {end:,} rows and more", LogError)
             self._data.resize(room, refcheck=False)
         self._data[self._size : end] = block
