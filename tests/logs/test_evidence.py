@@ -87,6 +87,10 @@ def test_the_margin_that_is_least_settled() -> None:
     assert found.mean == pytest.approx(1.0, abs=0.03)  # more than five standard errors
     assert found.deviation == pytest.approx(1.0, abs=0.03)
     assert found.wanted == pytest.approx(norm.ppf(1.0 - 0.05 / 3.0))
+    dearer = averages + np.array([6.0, 0.0, 0.0])
+    assert margin_of(dearer, today, np.array([2.0, 3.0]), 0.95).cost == 0
+    limit = margin_of(dearer, today, np.array([2.0, 3.0]), 0.95, limits_only=True)
+    assert (limit.cost, limit.wanted) == (2, pytest.approx(norm.ppf(1.0 - 0.05 / 2.0)))
 
 
 def test_the_aim_is_met_nine_times_in_ten() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import psconrl
+from log_samples import shop_rows
 from psconrl.data.advice.comparison import Compared
 from psconrl.data.advice.evidence import fewest_rows, margin_of, value_of_information
 from psconrl.data.advice.improvement import Verdict, improve
@@ -122,3 +123,15 @@ def test_an_agent_begins_where_the_log_ends() -> None:
         psconrl.PSConRL(2, 2, [0.7], seed=0).learn_from(log)
     with pytest.raises(AgentError, match="2 costs"):
         psconrl.PSConRL(1, 2, [], seed=0).learn_from(log)
+
+
+def test_where_a_limit_is_broken_today_the_question_is_whether_another_policy_keeps_it() -> None:
+    """A shop that loses too much, with few rounds: what to measure is about the limit, and not about the price."""
+    log = Log(shop_rows(300, seed=4), state="shelf", action="order", costs=["order", "lost"])
+    found = improve(log, limits={"lost": 0.02}, draws=500, seed=1)
+    assert found.verdict is Verdict.NOT_ENOUGH
+    assert found.needed is not None
+    assert found.needed.margin.cost == 1
+    advice = log.improve(limits={"lost": 0.02})
+    assert advice.measuring.about == "lost"
+    assert advice.measuring.out_of_reach == (found.needed.margin.mean <= 0.0)

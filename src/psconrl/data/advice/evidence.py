@@ -85,14 +85,19 @@ class Need:
     perfect: float  # the same of perfect knowledge
 
 
-def margin_of(averages: Floats, today: Floats, thresholds: Floats, confidence: float) -> Margin:
-    """Return the margin of a policy that is smallest relative to what is wanted; draws are (n, m+1)."""
-    wanted = float(norm.ppf(1.0 - (1.0 - confidence) / (thresholds.size + 1)))
+def margin_of(
+    averages: Floats, today: Floats, thresholds: Floats, confidence: float, *, limits_only: bool = False
+) -> Margin:
+    """Return the margin of a policy that is smallest relative to what is wanted; draws are (n, m+1).
+
+    ``limits_only``: the gain is not a question, because today's policy breaks a limit.
+    """
+    wanted = float(norm.ppf(1.0 - (1.0 - confidence) / (thresholds.size + (0 if limits_only else 1))))
     gains = today[:, 0] - averages[:, 0]
     means = np.append(gains.mean(), thresholds - averages[:, 1:].mean(axis=0))
     deviations = np.append(gains.std(), averages[:, 1:].std(axis=0))
     ratio = np.divide(means, deviations, out=np.where(means >= 0.0, np.inf, -np.inf), where=deviations > 0.0)
-    i = int(ratio.argmin())
+    i = 1 + int(ratio[1:].argmin()) if limits_only else int(ratio.argmin())
     return Margin(i, float(means[i]), float(deviations[i]), wanted)
 
 

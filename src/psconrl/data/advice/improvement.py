@@ -153,18 +153,19 @@ def improve(
     kept = all(
         Compared("", one, one, thresholds).keeps_all >= confidence for one in now
     )  # today's policy keeps the limits
-    if not kept:
-        broken = all(Compared("", one, one, thresholds).keeps_all <= 1.0 - confidence for one in now)
-        steps = _steps(found, lambda one: one.safety_of_limits) if broken else []
+    broken = not kept and all(Compared("", one, one, thresholds).keeps_all <= 1.0 - confidence for one in now)
+    if broken:
+        steps = _steps(found, lambda one: one.safety_of_limits)
         paying = _last_verified(steps, verification, lambda one: one.keeps_all >= confidence)
         if paying is not None:
             return Improvement(Verdict.PAY, paying[0], confidence, paying[1], None)
-    target = max(found, key=lambda one: _promise(one[1])) if found else None
+    # Where today's policy breaks a limit, the question is whether another one keeps them all, at whatever price.
+    target = max(found, key=lambda one: _promise(one[1], broken)) if found else None
     goal = mean.today if target is None else target[0].policy
     compared = verification.of(goal)
     if kept and _potential(mean, drawn, now, thresholds, confidence) <= WORTHWHILE_GAIN:
         return Improvement(Verdict.KEEP, mean.today, confidence, compared, goal)
-    margins = [margin_of(one.averages, one.today, thresholds, confidence) for one in compared]
+    margins = [margin_of(one.averages, one.today, thresholds, confidence, limits_only=broken) for one in compared]
     margin = min(margins, key=lambda one: one.mean / max(one.deviation, 1e-300))
     first = others[0]
     if isinstance(first, NoisePosterior):
@@ -212,10 +213,16 @@ def _last_verified(
     return last
 
 
-def _promise(compared: tuple[Compared, ...]) -> float:
-    """Return how near a proposal is to being recommended; of several that are as near, more for the larger gain."""
+def _promise(compared: tuple[Compared, ...], broken: bool) -> float:
+    """Return how near a proposal is to being recommended; of several that are as near, more for the larger gain.
+
+    ``broken``: today's policy breaks a limit, so that the objective may become worse.
+    """
     gain = min(one.gain(0.9)[0] for one in compared)
     scale = max(float(np.abs(one.today[:, 0]).max()) for one in compared) or 1.0
+    if broken:
+        slack = min(one.safety_of_limits for one in compared)
+        return min(one.keeps_all for one in compared) + 0.01 * float(np.tanh(gain / scale) + np.tanh(slack))
     return min(one.both for one in compared) + 0.1 * float(np.tanh(gain / scale)) - (1.0 if gain <= 0.0 else 0.0)
 
 

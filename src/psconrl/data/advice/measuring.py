@@ -35,7 +35,8 @@ class Measuring:
     ``about``: the limit in question, or the objective. ``matters``: most important first. ``rounds``: length of the
     cheapest experiment, in which a share of the rounds follows the proposal and the others are as today; infinite if no
     experiment of this kind settles the question. ``value``: by how much the objective per round is expected to improve
-    by what the experiment tells; ``perfect``: the same of perfect knowledge.
+    by what the experiment tells; ``perfect``: the same of perfect knowledge. ``out_of_reach``: the proposal is expected
+    to miss the limit.
     """
 
     about: str
@@ -44,6 +45,7 @@ class Measuring:
     share_of_proposal: float
     value: float
     perfect: float
+    out_of_reach: bool = False
 
     @classmethod
     def of(cls, log: Recorded, need: Need, names: tuple[str, ...]) -> "Measuring":
@@ -54,12 +56,21 @@ class Measuring:
         )
         return cls(
             names[need.margin.cost], matters, float(np.ceil(need.rounds)), need.share_of_proposal, need.value,
-            need.perfect,
+            need.perfect, need.margin.cost > 0 and need.margin.mean <= 0.0,
         )  # fmt: skip
 
     @property
     def experiment(self) -> str:
-        """The cheapest experiment in a sentence."""
+        """The cheapest experiment in a sentence, and what it may end with."""
+        if self.out_of_reach:
+            return (
+                f"{self._experiment} The proposal is expected to miss the limit on {self.about}, so that more rows may "
+                "only confirm it: try actions that were not tried, or relax the limit."
+            )
+        return self._experiment
+
+    @property
+    def _experiment(self) -> str:
         if not np.isfinite(self.rounds):
             return "No mixture of today's policy and the proposal settles this; try what matters on purpose."
         if self.rounds <= 0.0:
