@@ -167,8 +167,9 @@ def load_system(name_or_path: str | os.PathLike[str], *, known: bool = False, **
     made: Any = None
     if holds_system(name):
         made = read_system(name)
-    elif is_user_environment(name) and not name.startswith(GYM):
-        made, options = built(name, options)
+    elif is_user_environment(name):
+        if not name.startswith(GYM):  # Gymnasium has no systems
+            made, options = built(name, options)
     elif environment is None and not is_model_file(name) and not is_exchange_file(name):
         having = [name for name, environment in ENVIRONMENTS.items() if environment.system is not None]
         hint = " (the file of a system ends in .toml, .json or .py; your own is module:function)"
