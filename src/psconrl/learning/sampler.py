@@ -129,7 +129,7 @@ class Sampler(SystemAgent):
                 "agent has to learn them pair by pair. Give costs or guessed_costs, which may be rough; "
                 "trusting(model, weight) takes both from a model",
                 CostsWarning,
-                stacklevel=4,
+                stacklevel=3 if type(self).__init__ is Sampler.__init__ else 4,  # of who made the agent
             )
 
     @classmethod
