@@ -10,8 +10,9 @@ import psconrl
 from psconrl import ModelError, Units, certify
 from psconrl.answers import denominators
 from psconrl.answers.least_ratio import least_ratio
-from psconrl.answers.nonlinear import _Search, solve_statement
 from psconrl.answers.policy_averages import PolicyAverages
+from psconrl.answers.shortfalls_and_ratios import LevelSearch
+from psconrl.answers.solve_statement import solve_statement
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.quantities import Combination, Ratio
 from psconrl.systems.system import System
@@ -161,16 +162,16 @@ def test_the_bound_on_such_a_denominator_is_that_of_the_limits(monkeypatch):
     """With a plan that is off by a known gap, the ratio may be off by this gap over the least denominator."""
     tiny = idle(0)
     some = float(0.3 * tiny.averages(tiny.d).max())
-    search = _Search(tiny.system(minimise="e / d", limits=[f"d >= {some!r}"]))
+    search = LevelSearch(tiny.system(minimise="e / d", limits=[f"d >= {some!r}"]))
     assert search.least_bottom == pytest.approx(some, rel=1e-8)
     assert search.least_bottom <= some * (1 + 1e-12)
-    plain = _Search._planned
+    plain = LevelSearch._planned
 
     def loose(self, *args):
         node = plain(self, *args)
         return node._replace(plan=replace(node.plan, certificate=replace(node.plan.certificate, lower=-0.01)))
 
-    monkeypatch.setattr(_Search, "_planned", loose)
+    monkeypatch.setattr(LevelSearch, "_planned", loose)
     assert search.run(None).lower == pytest.approx(tiny.best_ratio(tiny.e, tiny.d, (-tiny.d, -some)) - 0.01 / some)
 
 

@@ -9,7 +9,7 @@ import pytest
 from psconrl.kernels.agents import least_squares_values, sa_cvi, sa_cvi_blocks, trips
 from psconrl.kernels.agents.triple_qa import TripleQA
 from psconrl.kernels.arithmetic import products
-from psconrl.kernels.chains import closed_classes, costs, double_double, occupancy, policy_evaluation, transient, visits
+from psconrl.kernels.chains import costs, double_double, occupancy, policy_evaluation, small_classes, transient, visits
 from psconrl.kernels.draws import counts, dirichlet
 from psconrl.kernels.graphs import attractor, moves, nested_dissection, successors
 from psconrl.kernels.linear import aggregation, csr, multigrid_steps, sparse_elimination
@@ -190,7 +190,7 @@ CALLS = [
       {"position": ints(0, 1, -1)}, {"parent": ints(1, 2)},
       {"parent": ints(-1, -1, -1), "near": places(1, 2, 0, 2, 0, 0)}, {"lower": ints(0, 1, 1, 3)},
       {"upper": ints(0, 1, 3, 3)}, {"lower": ints(0, 4, 1, 3)}, {"upper": ints(0, 0, 0, 9)})),
-    (closed_classes.solve_small_classes,
+    (small_classes.solve_small_classes,
      {**CHAIN, "costs": ones(1, 2), **GROUPS, "gains": ones(1, 1), "biases": ones(1, 2), "distribution": ones(2)},
      (*MATRIX, *LISTS, {"start": ints(0, 1), "members": ints(0)}, {"start": ints(0, 0)}, {"gains": ones(1, 2)})),
     (policy_evaluation.evaluated,
@@ -362,5 +362,5 @@ def test_entries_of_zero_lead_nowhere_in_the_long_run():
     indptr, successors_ = places(0, 2, 4, 5), places(0, 1, 0, 2, 2)
     gains, model = np.full((1, 3), np.nan), (indptr, successors_, np.array([1.0, 0.0, 0.5, 0.5, 1.0]))
     costs_ = np.array([[[3.0], [4.0], [5.0]]])
-    _, met, ends = closed_classes.long_run(ones(3, 1), 0.0, *model, costs_, 0, 3, gains)
+    _, met, ends = small_classes.long_run(ones(3, 1), 0.0, *model, costs_, 0, 3, gains)
     assert (met.tolist(), ends.tolist(), gains[0, 0]) == ([True, False, False], [0], 3.0)

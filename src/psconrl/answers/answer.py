@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from psconrl.answers.denominators import Denominator
+from psconrl.answers.found import Found
 from psconrl.answers.least_ratio import is_undefined
-from psconrl.answers.nonlinear import Found
 from psconrl.answers.policy_averages import PolicyAverages
 from psconrl.answers.prices import Price, price_of
 from psconrl.answers.stated_model import Asked, StatedModel

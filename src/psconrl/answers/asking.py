@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any, overload
 
 from psconrl.answers.answer import Answer
-from psconrl.answers.infeasible import why_infeasible
 from psconrl.answers.least_ratio import without_denominator
-from psconrl.answers.nonlinear import solve_statement
+from psconrl.answers.solve_statement import solve_statement
+from psconrl.answers.stated_infeasibility import why_infeasible
 from psconrl.answers.stated_model import Asked, StatedModel
 from psconrl.base.escaping import quoted
 from psconrl.errors import ConfigError, ModelError

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.answers.denominators import POSITIVE, Denominator
-from psconrl.answers.nonlinear import MOST_RATIOS, SAME_RATIO, Found, solve_statement
+from psconrl.answers.found import Found
 from psconrl.answers.policy_averages import PolicyAverages
+from psconrl.answers.shortfalls_and_ratios import MOST_RATIOS, SAME_RATIO
+from psconrl.answers.solve_statement import solve_statement
 from psconrl.answers.stated_model import ModelCosts
 from psconrl.errors import ModelError
 from psconrl.systems.expectations import Expectations

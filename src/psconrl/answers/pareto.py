@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from psconrl.answers.answer import Answer, or_none
 from psconrl.answers.asking import answer_of, need_asked
-from psconrl.answers.infeasible import best_value
-from psconrl.answers.nonlinear import solve_statement
+from psconrl.answers.solve_statement import solve_statement
+from psconrl.answers.stated_infeasibility import best_value
 from psconrl.answers.stated_model import Asked, StatedModel
 from psconrl.base.arrays import Floats
 from psconrl.base.escaping import quoted

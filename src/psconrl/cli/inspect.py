@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from psconrl.answers.answer import Answer
-from psconrl.answers.infeasible import ranges_of
+from psconrl.answers.stated_infeasibility import ranges_of
 from psconrl.cli.options import (
     GivenModel,
     json_option,

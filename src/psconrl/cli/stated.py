@@ -10,8 +10,8 @@ from rich.text import Text
 
 from psconrl.answers.answer import Answer
 from psconrl.answers.explanation import NO_CHANGE, Explanation, shown_label
-from psconrl.answers.infeasible import ranges_of
 from psconrl.answers.pareto import Pareto, ParetoSurface
+from psconrl.answers.stated_infeasibility import ranges_of
 from psconrl.answers.stated_model import Asked, StatedModel
 from psconrl.cli.render import number, numbers_table, signed
 from psconrl.model.units import Units

@@ -1,4 +1,4 @@
-"""The kernels: numerical loops, compiled when the package is built; arrays in, arrays out.
+"""The kernels: numerical loops on arrays, which ``setup.py`` compiles when the package is built.
 
 The sources are Python in which arguments and attributes are typed for Cython; ``_types.pxd`` names the types of arrays.
 A function that other kernels call is declared, with its types, in the ``.pxd`` beside its source, and only there.

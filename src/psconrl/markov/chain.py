@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from psconrl.base.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
-from psconrl.kernels.chains import closed_classes, finite_occupancy
+from psconrl.kernels.chains import finite_occupancy, small_classes
 from psconrl.kernels.graphs import graph, successors
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, collect_dense, solve_chain
 from psconrl.markov.select_solver import select_solver
@@ -207,7 +207,7 @@ class SparseChain(Chain):
         self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, distribution: Floats
     ) -> Bools:
         P = self.matrix
-        done: Bools = closed_classes.solve_small_classes(
+        done: Bools = small_classes.solve_small_classes(
             P.indptr, P.indices, P.data, np.ascontiguousarray(costs), start, members, gains, biases, distribution
         )
         return done

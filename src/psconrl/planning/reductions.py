@@ -1,7 +1,8 @@
 """Reductions: a problem is made simpler, the simpler one is solved, and its solution is turned into that of the first.
 
-Those of this library, outermost first: a statement in linear form (``answers.nonlinear``), a model on its reachable
-states (``planning.restriction``), and scaled costs (``planning.planner``). Each is solved within the one before it.
+Those of this library, outermost first: a statement in linear form (``answers.solve_statement``), a model on its
+reachable states (``planning.restriction``), and scaled costs (``planning.planner``). Each is solved within the one
+before it.
 """
 
 from collections.abc import Callable

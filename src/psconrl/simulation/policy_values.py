@@ -17,7 +17,7 @@ from psconrl.base.saved_fields import integer, need_that, read_fields, reals
 from psconrl.base.sizes import DENSE_PLAYED_CLASS_STATES, OFTEN_EVALUATED_STATES
 from psconrl.errors import SolverError
 from psconrl.kernels.chains import policy_chain
-from psconrl.kernels.chains.closed_classes import long_run
+from psconrl.kernels.chains.small_classes import long_run
 from psconrl.kernels.play.play_loop import expected_averages
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.player import Player

@@ -1,7 +1,8 @@
 """From a candidate to a certified plan: named steps, tried in order until one of them has an answer.
 
 A step takes a case, which is a candidate with all that is needed to check it. It returns a plan, or None if it does not
-apply. ``STEPS`` lists them. The last one always has an answer: a plan about which nothing is proven.
+apply. ``STEPS`` lists them. The last one always has an answer: a plan about which nothing is proven. Whether a gap is
+small enough to be called optimal is decided in ``certify``.
 """
 
 from collections.abc import Callable

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.answers.least_ratio import least_ratio
-from psconrl.answers.nonlinear import solve_statement
 from psconrl.answers.policy_averages import PolicyAverages
+from psconrl.answers.solve_statement import solve_statement
 from psconrl.answers.stated_model import Asked
 from psconrl.errors import ModelError
 from psconrl.planning.infeasibility import Infeasibility, least_values

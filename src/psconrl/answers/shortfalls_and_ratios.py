@@ -1,4 +1,4 @@
-r"""Plans for statements that are not linear: ratios and percentiles as objectives, and expected shortfalls.
+r"""Ratios as objectives, and levels of expected shortfalls: the search for the best policy.
 
 A ratio :math:`E[a]/E[b]` is minimised by Dinkelbach's iteration: :math:`\min E[a] - r E[b]` for the ratio r of the last
 policy found, until the minimum is zero. A certified bound :math:`L \le \min E[a] - r E[b]` proves that no policy has a
@@ -6,12 +6,12 @@ ratio below :math:`r + L / \min E[b]`, for :math:`L \le 0`.
 
 The levels of expected shortfalls run over finitely many values. For ranges of levels, the least cost over the range
 gives a linear model whose optimum bounds that of every level in the range (``quantities``). Most ranges are excluded by
-the dual point of a plan nearby (``bounds``). The others are planned and split, least bound first, until no bound is
+the dual point of a plan nearby (``level_bounds``). The others are planned and split, least bound first, until no bound is
 below the best value found (branch and bound). The bound of the whole is the least of all bounds.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,22 +19,18 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.answers.boundary import plan_within_rounding
-from psconrl.answers.denominators import POSITIVE, Denominator, least_average, need_denominators, watch_of
+from psconrl.answers.denominators import POSITIVE, Denominator, least_average, watch_of
+from psconrl.answers.found import Found
 from psconrl.answers.level_bounds import swept_bounds
 from psconrl.answers.policy_averages import PolicyAverages
-from psconrl.answers.stated_model import Asked
 from psconrl.base.arrays import Floats
 from psconrl.base.escaping import quoted
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.mixture.known import KnownPolicies
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan_unexplained
-from psconrl.planning.progress import Watch
-from psconrl.planning.reductions import solved
 from psconrl.planning.tolerances import PROVEN_GAP
 from psconrl.systems.limits import Statement
-from psconrl.systems.quantities import ONE, SAME_SHARE, Combination, Mean, Percentile, Quantity, Ratio, Shortfall
+from psconrl.systems.quantities import ONE, Combination, Mean, Percentile, Quantity, Ratio, Shortfall
 from psconrl.systems.system import System
 
 MOST_RATIOS = 50  # of Dinkelbach's iteration, which mostly needs 3 to 6
@@ -43,87 +39,6 @@ MOST_ALTERNATIONS = 2  # between a level and the policy that is best for it
 SAME_RATIO = 1e-13  # relative change of a ratio at which the iteration ends
 
 Ranges = tuple[tuple[int, int], ...]  # of every shortfall, the places of the lowest and the highest level
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A certified plan of a linear model, and what it proves of the objective as stated, as a cost (less is better)."""
-
-    system: Asked  # with a linear statement, of which the model is made
-    model: CMDP
-    plan: Plan
-    value: float  # of the objective; nan if no policy meets the limits
-    lower: float  # no policy within the limits has a smaller one
-    plans: int  # that were made
-
-
-def solve_statement(
-    asked: Asked,
-    start: Plan | None = None,
-    follow: Callable[[object], object] | None = None,
-    known: KnownPolicies | None = None,
-) -> Found:
-    """Return the best policy for a system without unknown parameters, or for a model.
-
-    ``start``: a plan whose policies are tried. ``follow``: is given the progress of planning a linear statement, which
-    Ctrl-C then ends with the best policy so far. ``known``: policies that were evaluated for other thresholds of a
-    linear statement.
-    """
-    statement = asked.statement
-    if isinstance(asked, System):
-        need_denominators(asked)
-        if isinstance(statement.goal, Percentile):
-            return _best_percentile(asked, statement.goal, start)
-        if not statement.is_linear:
-            return _Search(asked).run(start)
-    watch = watch_of(asked) if follow is None else Watch(follow, statement.maximises)
-
-    def planned(model: CMDP) -> tuple[CMDP, Plan]:
-        if isinstance(asked, System):
-            return plan_within_rounding(model, start, watch, known)
-        return model, plan_unexplained(model, start=start, watch=watch, known=known)
-
-    return solved(LinearForm(asked), planned)
-
-
-class LinearForm(NamedTuple):
-    """A linear statement as a model of its objective and limits, in the form in which models are planned."""
-
-    asked: Asked
-
-    def apply(self) -> CMDP:
-        """Return the model."""
-        return self.asked.expected_model()
-
-    def invert(self, planned: tuple[CMDP, Plan]) -> Found:
-        """Return what a plan says of the objective as stated; the model may have relaxed thresholds."""
-        model, found = planned
-        value = float(found.costs[0]) if found.feasible else np.nan
-        return Found(self.asked, model, found, value, found.certificate.lower, 1)
-
-
-def _best_percentile(system: System, goal: Percentile, start: Plan | None) -> Found:
-    """Return the policy with the best percentile: the first value beyond which few enough rounds can lie."""
-    below = system.statement.maximises
-    values = system.expectations.values(goal.expression)
-    if below:
-        values = values[::-1]
-    low, high = 0, values.size - 1  # no round lies beyond the last value
-    best, plans = None, 0
-    while low < high or best is None:
-        middle = (low + high) // 2
-        outside = replace(system.statement, goal=goal.outside(float(values[middle]), below), maximises=False)
-        found = solve_statement(system.with_statement(outside), start)
-        plans, start = plans + found.plans, found.plan
-        if not found.plan.feasible:
-            return replace(found, plans=plans)
-        if found.value <= goal.allowed(below) + SAME_SHARE:
-            best, high = found, middle
-        else:
-            low = middle + 1
-            best = best if low < high or best is not None else None
-    value = float(-values[high] if below else values[high])
-    return replace(best, value=value, lower=value, plans=plans)
 
 
 class _Node(NamedTuple):
@@ -136,7 +51,7 @@ class _Node(NamedTuple):
     lower: float
 
 
-class _Search:
+class LevelSearch:
     """Search for the levels of expected shortfalls and the ratio of the objective."""
 
     def __init__(self, system: System) -> None:
@@ -202,7 +117,7 @@ class _Search:
     def _extreme(self, bottom: Combination, largest: bool) -> _Node:
         """Return the plan for the least or the largest average of a denominator within the widest limits."""
         asked = replace(self.statement, goal=Mean(str(bottom), bottom), maximises=largest)
-        return _Search(self.system.with_statement(asked)).solved_widely(None)
+        return LevelSearch(self.system.with_statement(asked)).solved_widely(None)
 
     @property
     def whole(self) -> Ranges:

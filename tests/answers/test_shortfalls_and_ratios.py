@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psconrl import ModelError, certify
-from psconrl.answers.nonlinear import solve_statement
+from psconrl.answers.solve_statement import solve_statement
 from psconrl.systems.noise import Bernoulli
 from psconrl.systems.system import System
 from tiny_systems import Tiny, tail
