@@ -6,8 +6,8 @@ ratio below :math:`r + L / \min E[b]`, for :math:`L \le 0`.
 
 The levels of expected shortfalls run over finitely many values. For ranges of levels, the least cost over the range
 gives a linear model whose optimum bounds that of every level in the range (``quantities``). Most ranges are excluded by
-the dual point of a plan nearby (``level_bounds``). The others are planned and split, least bound first, until no bound is
-below the best value found (branch and bound). The bound of the whole is the least of all bounds.
+the dual point of a plan nearby (``level_bounds``). The others are planned and split, least bound first, until no bound
+is below the best value found (branch and bound). The bound of the whole is the least of all bounds.
 """
 
 from collections.abc import Sequence
