@@ -20,7 +20,7 @@ from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.export import export_tables
-from psconrl.report.monitor.results_view import results_contents
+from psconrl.report.monitor.results_contents import results_contents
 
 SPEC = """
 replicates = {replicates}

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.stats import chi2, t
 
+from log_samples import shop, shop_rows
 from psconrl.data.advice.averages import BatchMeans, Unexplained, _disagreement, todays_averages
 from psconrl.data.log import Log
 from psconrl.data.posterior.row_posterior import RowPosterior
@@ -183,3 +184,11 @@ def test_intervals_have_their_level() -> None:
         (found,) = todays_averages(log, RowPosterior(log), level=level, draws=8000)
         # A standard error of these quantiles of 8,000 draws is below 2%.
         np.testing.assert_allclose((found.high - found.low) / 2.0, quantile * error, rtol=0.1)
+
+
+def test_rounds_with_unknown_costs_are_no_sample_of_all() -> None:
+    """What emptied the shelf is not known to the log: the rounds in which nothing was lost are not compared."""
+    rows = shop_rows(1_000, seed=3)
+    log = Log({name: rows[name] for name in ("shelf", "order")}, system=shop())
+    lost = next(one for one in log.averages() if one.name == "lost")
+    assert (lost.batch, lost.disagreement) == (None, "")

@@ -9,7 +9,7 @@ from psconrl.data.advice.comparison import Compared
 from psconrl.data.advice.evidence import fewest_rows, margin_of, value_of_information
 from psconrl.data.advice.improvement import Verdict, improve
 from psconrl.data.log import Log
-from psconrl.errors import AgentError
+from psconrl.errors import AgentError, LogError
 
 
 def two_actions(rounds: int, costs: tuple[float, float], seed: int = 0) -> Log:
@@ -134,4 +134,29 @@ def test_where_a_limit_is_broken_today_the_question_is_whether_another_policy_ke
     assert found.needed.margin.cost == 1
     advice = log.improve(limits={"lost": 0.02})
     assert advice.measuring.about == "lost"
-    assert advice.measuring.out_of_reach == (found.needed.margin.mean <= 0.0)
+    assert ("is expected to keep the limit on lost" in advice.measuring.experiment) == (found.needed.least > 0.02)
+
+
+def test_a_limit_that_no_policy_keeps_is_said_to_be_out_of_reach() -> None:
+    """Every action costs 1.9 or 2 of what is limited to 1: the least average is that of the cheaper one."""
+    a = np.random.default_rng(0).integers(2, size=400)
+    rows = {"s": [0] * 400, "a": a, "c": a, "e": np.where(a == 0, 2.0, 1.9)}
+    advice = Log(rows, state="s", action="a", costs=["c", "e"]).improve(limits={"e": 1.0})
+    assert advice.verdict is Verdict.NOT_ENOUGH
+    assert "its average is then at least about 1.9" in advice.measuring.experiment
+    assert "at least about 1.9" in str(advice)
+
+
+def test_what_was_never_tried_is_not_called_worse() -> None:
+    """Only one action was ever taken in either state: the log cannot say what the other one would do there."""
+    s = np.random.default_rng(0).integers(2, size=1_000)
+    log = Log({"s": s, "a": 1 - s, "c": np.where(s == 0, 10.0, 1.0)}, state="s", action="a", costs="c")
+    advice = log.improve()
+    assert advice.verdict is Verdict.KEEP
+    assert "by what was tried" in str(advice)
+    assert "coverage: " in str(advice)
+
+
+def test_rounds_that_cannot_be_split() -> None:
+    with pytest.raises(LogError, match="cannot be split into one half for planning"):
+        Log({"s": [1, 1], "a": [0, 0], "c": [1, 2]}, state="s", action="a", costs="c").improve()

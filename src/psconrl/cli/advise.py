@@ -55,7 +55,11 @@ def advise_command(
         log = given.read(model.with_limits(list(limits)) if limits else model)
         advice = log.improve(confidence=confidence)
     else:
-        numbers = dict(_limit(text) for text in limits)
+        numbers: dict[str, float] = {}
+        for name, value in map(_limit, limits):
+            if name in numbers:
+                raise ConfigError(f"--limit: {quoted(name)} is limited twice")
+            numbers[name] = value
         advice = given.read(model).improve(confidence=confidence, limits=numbers)
     if memo is not None:
         write_memo(advice, memo, f"What {Path(given.table).name} supports")

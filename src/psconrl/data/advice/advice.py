@@ -15,6 +15,7 @@ from psconrl.data.advice.improvement import Improvement, Verdict
 from psconrl.data.advice.kept_limits import KeptLimit
 from psconrl.data.advice.measuring import Measuring
 from psconrl.data.advice.worth import LimitPrice
+from psconrl.data.checks.finding import COVERAGE, REMARKS
 from psconrl.data.checks.report import LogReport
 from psconrl.data.rounds.recorded import Recorded
 from psconrl.model.units import Units
@@ -139,6 +140,12 @@ class Advice:
             "disagreement": one.disagreement,
         }
 
+    @property
+    def _of_tried(self) -> str:
+        """Say so if actions that may matter were hardly tried."""
+        hardly = self.log.system is None and any(one.check == COVERAGE for one in self.checks.findings)
+        return " by what was tried; the log hardly tells what other actions do" if hardly else ""
+
     def __str__(self) -> str:
         mean, low, high = self.gain
         better, size = ("better", mean) if mean >= 0.0 else ("worse", -mean)
@@ -147,9 +154,15 @@ class Advice:
         head = {
             Verdict.IMPROVE: f"improve: {gain}",
             Verdict.PAY: f"pay: the limits are broken today, and to keep them makes {gain}",
-            Verdict.KEEP: "keep: today's policy keeps the limits, and hardly anything can be gained",
+            Verdict.KEEP: f"keep: today's policy keeps the limits, and hardly anything can be gained{self._of_tried}",
             Verdict.NOT_ENOUGH: "not enough data: no policy is good enough with the probability asked for",
         }[self.verdict]
-        parts = [head, *(f"  {one}" for one in (*self.limits, *self.averages, *self.decisions[:3], *self.prices))]
+        doubts = [f"  in doubt: {one.message}" for one in self.checks.findings if one.check not in REMARKS]
+        parts = [
+            head,
+            *doubts,
+            *(f"  {one}" for one in (*self.limits, *self.averages, *self.decisions[:3], *self.prices)),
+        ]
         parts += [f"  {line}" for line in ([] if self.measuring is None else str(self.measuring).splitlines())]
+        parts += [f"  {one}" for one in self.checks.findings if one.check == COVERAGE and self.log.system is None]
         return "\n".join([*parts, f"  {self.guarantee}"])

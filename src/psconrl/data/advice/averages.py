@@ -152,12 +152,10 @@ def todays_averages(
 
 
 def _batches(log: Recorded, i: int) -> BatchMeans | None:
-    """Return the batch means of a cost, without the rounds in which it is unknown."""
-    if log.costs is None:
+    """Return the batch means of a cost; None if it is unknown in some rounds, which may be those where it is high."""
+    if log.costs is None or np.isnan(log.costs[:, i]).any():
         return None
-    values = log.costs[:, i]
-    known = values[~np.isnan(values)]
-    return BatchMeans.of(known) if known.size else None
+    return BatchMeans.of(log.costs[:, i])
 
 
 def _disagreement(drawn: Floats, batch: BatchMeans, left: Unexplained, level: float) -> str:

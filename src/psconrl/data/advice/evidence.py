@@ -83,6 +83,8 @@ class Need:
     rounds: float  # how long it takes; infinite if it does not settle the question
     value: float  # expected value of the experiment, in units of the objective per round
     perfect: float  # the same of perfect knowledge
+    least: float = np.nan  # of a limit: the least average that its cost can have, as in a model
+    limit: float = np.nan  # the threshold of that cost
 
 
 def margin_of(

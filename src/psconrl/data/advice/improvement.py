@@ -20,7 +20,7 @@ purposes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -29,6 +29,7 @@ from psconrl.base.arrays import Floats
 from psconrl.data.advice.comparison import Compared, Verification
 from psconrl.data.advice.evidence import Need, margin_of, needed, needed_of_noise
 from psconrl.data.advice.proposals import Planner, Proposal, proposals
+from psconrl.data.advice.within_reach import least_in_reach
 from psconrl.data.posterior.limits import limited, system_with
 from psconrl.data.posterior.mean_model import MeanModel, mean_model
 from psconrl.data.posterior.noise_posterior import NoisePosterior
@@ -41,7 +42,7 @@ from psconrl.data.posterior.row_posterior import (
     neighbours,
 )
 from psconrl.data.rounds.recorded import Recorded
-from psconrl.errors import SolverError
+from psconrl.errors import LogError, SolverError
 from psconrl.learning.posterior.transition_beliefs import Dirichlet
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.drafts import Drafts
@@ -103,6 +104,12 @@ def posteriors(
         own = (NoisePosterior(log, system, today),)
         return own, own
     first, second = halves(log)
+    if min(first.n_rounds, second.n_rounds) == 0:
+        raise LogError(
+            f"{log.n_rounds:,} round{'' if log.n_rounds == 1 else 's'} cannot be split into one half for planning and "
+            "another for verifying: no pair of state and action was visited twice. Record more rounds, or describe the "
+            "system"
+        )
     # The plan may not know what the other half saw; what is believed possible when it is verified may include both.
     planning, verifying = (
         tuple(RowPosterior(log, belief, costs, half, today) for belief in (near, None, Dirichlet()))
@@ -172,6 +179,9 @@ def improve(
         need = needed_of_noise(first, goal, margin, thresholds, rng)
     else:
         need = needed(mean_model(first, verification.models), goal, margin, parts=2)
+    if margin.cost > 0 and margin.mean <= 0.0:
+        least, limit = least_in_reach(mean, margin.cost), float(thresholds[margin.cost - 1])
+        need = replace(need, least=least, limit=limit)
     return Improvement(Verdict.NOT_ENOUGH, mean.today, confidence, compared, goal, need)
 
 

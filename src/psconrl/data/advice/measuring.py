@@ -35,8 +35,8 @@ class Measuring:
     ``about``: the limit in question, or the objective. ``matters``: most important first. ``rounds``: length of the
     cheapest experiment, in which a share of the rounds follows the proposal and the others are as today; infinite if no
     experiment of this kind settles the question. ``value``: by how much the objective per round is expected to improve
-    by what the experiment tells; ``perfect``: the same of perfect knowledge. ``out_of_reach``: the proposal is expected
-    to miss the limit.
+    by what the experiment tells; ``perfect``: the same of perfect knowledge. ``out_of_reach``: why the
+    limit is not expected to be met by any policy, empty if it may be.
     """
 
     about: str
@@ -45,7 +45,7 @@ class Measuring:
     share_of_proposal: float
     value: float
     perfect: float
-    out_of_reach: bool = False
+    out_of_reach: str = ""
 
     @classmethod
     def of(cls, log: Recorded, need: Need, names: tuple[str, ...]) -> "Measuring":
@@ -56,21 +56,14 @@ class Measuring:
         )
         return cls(
             names[need.margin.cost], matters, float(np.ceil(need.rounds)), need.share_of_proposal, need.value,
-            need.perfect, need.margin.cost > 0 and need.margin.mean <= 0.0,
+            need.perfect, _out_of_reach(log, need, names),
         )  # fmt: skip
 
     @property
     def experiment(self) -> str:
-        """The cheapest experiment in a sentence, and what it may end with."""
+        """The cheapest experiment in a sentence; if the limit is out of reach, that it is."""
         if self.out_of_reach:
-            return (
-                f"{self._experiment} The proposal is expected to miss the limit on {self.about}, so that more rows may "
-                "only confirm it: try actions that were not tried, or relax the limit."
-            )
-        return self._experiment
-
-    @property
-    def _experiment(self) -> str:
+            return self.out_of_reach
         if not np.isfinite(self.rounds):
             return "No mixture of today's policy and the proposal settles this; try what matters on purpose."
         if self.rounds <= 0.0:
@@ -107,3 +100,22 @@ class Measuring:
 
 def _shown(log: Recorded, what: tuple[int, int] | str) -> str:
     return what if isinstance(what, str) else f"{shown_action(log, what[1])} in {shown_state(log, what[0])}"
+
+
+def _out_of_reach(log: Recorded, need: Need, names: tuple[str, ...]) -> str:
+    """Say so if the least average that the cost of a limit can have exceeds the limit, by all that is known."""
+    i = need.margin.cost
+    excess = need.least - need.limit
+    if i == 0 or not excess > 0.0:
+        return ""
+    sign = float(log.signs[i]) if i < log.signs.size else 1.0
+    end = "at least" if sign > 0.0 else "at most"
+    if log.system is not None:
+        return (
+            f"No policy is expected to keep the limit on {names[i]}: its average is {end} about "
+            f"{sign * need.least:.4g}. Relax the limit, or change the system."
+        )
+    return (
+        f"No policy that plays what was tried is expected to keep the limit on {names[i]}: its average is then {end} "
+        f"about {sign * need.least:.4g}. Try other actions, or relax the limit."
+    )

@@ -31,7 +31,12 @@ def measuring_section(record: dict[str, Any]) -> str:
                 f"<th>Rows that would do</th></tr></thead><tbody>{rows}</tbody></table>"
             )
     else:
-        parts.append("<p>Nothing has to be measured before this decision. Go on recording every round.</p>")
+        untold = gaps and not record["data"]["with_system"] and record["verdict"] == "keep"
+        parts.append(
+            "<p>Try on purpose what was hardly tried: only then can the log say whether it is better.</p>"
+            if untold
+            else "<p>Nothing has to be measured before this decision. Go on recording every round.</p>"
+        )
     if gaps and not record["data"]["with_system"]:  # a system learns every situation from all others
         tried = "".join(
             f"<li>{safe(one['action'])} in {safe(one['state'])}: tried {counted(one['times'], 'time')}, where a good "

@@ -54,9 +54,11 @@ def _sentences(record: dict[str, Any]) -> list[str]:
                 f"They make <b>{name}</b> {gained(record)}.",
             ]
         case "keep":
+            gaps = record["checks"]["coverage"]["gaps"] and not record["data"]["with_system"]
+            other = ' Other actions were hardly tried: <a href="#next">what to measure next</a>.' if gaps else ""
             return [
-                f"What is done today keeps {'every limit' if held else 'going well'}, and by all that the log shows, "
-                f"hardly anything could be gained in <b>{name}</b>.",
+                f"What is done today keeps {'every limit' if held else 'going well'}, and by what was tried, "
+                f"hardly anything could be gained in <b>{name}</b>.{other}",
             ]
     about = record["measuring"]["about"] if record["measuring"] else record["objective"]["name"]
     return [
