@@ -95,6 +95,8 @@ class Measuring:
             f"  {one.what}: {one.share:.0%} of the doubt" + (f", {one.rows:,.0f} more rows" if one.rows < 1e9 else "")
             for one in self.matters
         ]
+        if self.out_of_reach:
+            return self.out_of_reach
         return "\n".join([f"what would settle {self.about}: {self.experiment}", *lines])
 
 
