@@ -47,8 +47,8 @@ def test_a_log_without_a_system_as_json(capsys, table):
     )
     record = json.loads(out)
     assert code == 0
-    assert record["findings"][-1]["subject"] == "demand"
-    assert not record["is_good"]
+    assert (record["findings"][-1]["check"], record["findings"][-1]["subject"]) == ("outcome", "demand")
+    assert record["is_good"]
 
 
 @pytest.mark.parametrize(
