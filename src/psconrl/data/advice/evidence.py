@@ -171,7 +171,7 @@ def needed(mean: MeanModel, policy: Floats, margin: Margin, parts: int, most_pai
     weights = mean.weights + PRIOR_MASS + 1.0
     goal = total * (_aimed_at(margin) / margin.deviation) ** 2 if margin.deviation > 0.0 else total
     rows = parts * fewest_rows(variance, weights, goal)
-    order = np.argsort(-variance)[:most_pairs]
+    order = np.argsort(-variance, kind="stable")[:most_pairs]
     order = order[variance[order] > MATTERS_FROM * total]
     best = None
     for share in EXPERIMENT_SHARES:
@@ -212,7 +212,7 @@ def needed_of_noise(
     shares = np.array([_explained(np.array([np.ravel(one[name]) for one in parameters]), drawn) for name in names])
     deviation = max(margin.deviation, 1e-300)
     rounds = posterior.log.n_rounds * max((deviation / _aimed_at(margin)) ** 2 - 1.0, 0.0)
-    order = [int(k) for k in np.argsort(-shares) if shares[k] > MATTERS_FROM]
+    order = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] > MATTERS_FROM]
     seen = posterior.gibbs.observations
     rows = np.array([seen[names[k]] for k in order]) * rounds / max(posterior.log.n_rounds, 1)
     today = posterior.behaviour.mean()
